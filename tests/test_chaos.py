@@ -42,9 +42,9 @@ def test_the_summary_has_what_was_counted_and_how_to_repeat_what_failed() -> Non
     counted = {"rounds": 3, "kills_of_worker": 9, "lost": 0}
     lines = [Line("tests/a.py::one", True, counted), Line("tests/b.py::another", False, {})]
     assert summarize(11, lines) == [
-        "tests/b.py::another  FAILED  1 rounds",
+        "tests/b.py::another  FAILED  rounds 1",
         "    again: nox -s chaos -- --seed 11 'tests/b.py::another'",
-        "tests/a.py::one      passed  3 rounds, 9 kills of worker, 0 lost",
+        "tests/a.py::one      passed  rounds 3, kills of worker 9, lost 0",
         "seed 11: 1 passed, 1 failed",
     ]
 

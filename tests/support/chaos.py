@@ -74,7 +74,7 @@ def summarize(seed: int, lines: Sequence[Line]) -> list[str]:
     shown = []
     for each in sorted(lines, key=lambda line: (line.passed, line.test)):
         counted = {"rounds": 1, **each.counted}
-        told = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in counted.items())
+        told = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in counted.items())
         shown.append(f"{each.test:{width}}  {'passed' if each.passed else 'FAILED'}  {told}")
         if not each.passed:
             shown.append(f"    again: {repeat_command(seed, each.test)}")
