@@ -88,6 +88,12 @@ def test(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def chaos(session: nox.Session) -> None:
+    """Kill, race and cut off real servers for ten minutes: `-- [--seed N] [--minutes M] [paths]`."""
+    run(session, "pytest", "--chaos", *PARALLEL, *session.posargs)
+
+
+@nox.session(python=False)
 def proxies(session: nox.Session) -> None:
     """Call both carriers of gRPC through nginx and HAProxy; `test` does so through nginx alone."""
     if shutil.which("haproxy") is None:

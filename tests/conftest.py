@@ -16,7 +16,7 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from tests.support.postgres_clusters import SHARED, Clusters
 from tests.support.scheduling import UnitScheduling, find_unit, order_units
 
-pytest_plugins = ["tests.support.s3.fixtures"]
+pytest_plugins = ["tests.support.chaos", "tests.support.s3.fixtures"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,11 +34,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> UnitSch
 def pytest_collection_finish() -> None:
     """Freeze the garbage collector's view of six thousand tests and their imports, which stay for good."""
     gc.freeze()
+    # Most of what a test makes is gone with it, so that looking for circles seldom finds any.
+    gc.set_threshold(20_000, 10, 50)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--deep`, which runs more of the random tests, and for longer."""
-    parser.addoption("--deep", action="store_true", help="many more random sequences, kills and rounds")
+    """Add `--deep`, which runs more of the random tests; `nox -s chaos` kills and races for longer."""
+    parser.addoption("--deep", action="store_true", help="many more examples, sequences and repetitions")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["CHARTER_DEEP"] = "1"
     settings.register_profile(
         "charter",
-        max_examples=1000 if config.getoption("--deep") else 50,
+        max_examples=1000 if config.getoption("--deep") else 25,
         # The same examples in every run; `--deep` looks for new ones.
         derandomize=not config.getoption("--deep"),
         # These depend on the load of the machine.

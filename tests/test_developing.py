@@ -59,7 +59,7 @@ def test_every_recipe_is_a_session() -> None:
         capture_output=True,
         text=True,
     )
-    assert {"bench", "demo", "fix", "generate", "lint", "test", "up"} <= set(summary.stdout.split())
+    assert {"bench", "chaos", "demo", "fix", "generate", "lint", "test", "up"} <= set(summary.stdout.split())
     named = set(re.findall(r"nox -s (\w+)", (ROOT / "justfile").read_text(encoding="utf-8")))
     assert named and named <= SESSIONS
 

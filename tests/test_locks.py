@@ -75,12 +75,19 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return Index((root / "simple").as_uri(), lock)
 
 
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the pip that comes with Python."""
+    made = tmp_path_factory.mktemp("environment") / "new"
+    subprocess.run([sys.executable, "-m", "venv", str(made)], check=True)
+    return made
+
+
 @pytest.fixture
-def python(tmp_path: Path) -> Path:
-    """The interpreter of a new environment, with the pip that comes with Python."""
-    environment = tmp_path / "environment"
-    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-    return environment / noxfile.TEST.bin.name / "python"
+def python(environment: Path, tmp_path: Path) -> Path:
+    """The interpreter of a copy of it: an environment is found by where its interpreter is called from."""
+    shutil.copytree(environment, tmp_path / "environment", symlinks=True)
+    return tmp_path / "environment" / noxfile.TEST.bin.name / "python"
 
 
 @pytest.fixture(params=["bundled", "new"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import resource
 import sqlite3
 import threading
@@ -15,13 +14,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.eventually import wait_until
 from tests.support.plain_http import NO_TLS
 from tests.support.queuey.processes import Process
 
-KILLS = 200 if DEEP else 3
-CLAIMERS, JOBS = (50, 5000) if DEEP else (20, 300)
+CLAIMERS, JOBS = 20, 200
 
 
 class LoneQueue:
@@ -108,17 +106,18 @@ class Burst:
             self.acknowledged[job["job_id"]] = max(known, job["status"], key=order.index)
 
 
+@pytest.mark.chaos
 @pytest.mark.req("QQ-019", "QQ-020", "QQ-021")
-def test_acknowledged_changes_survive_kill_9(lone_queue: LoneQueue) -> None:
+def test_acknowledged_changes_survive_kill_9(lone_queue: LoneQueue, chaos: Chaos) -> None:
     """Every acknowledged change, or a later one, is there after each kill; nothing is reset."""
     order = ("pending", "active", "completed")
     acknowledged: dict[str, str] = {}
-    for round_ in range(KILLS):
-        if round_:
+    for chance in chaos.rounds(2):
+        if chaos.counted:
             lone_queue.start()
         burst = Burst(lone_queue)
         wait_until(lambda burst=burst: burst.acknowledged)  # type: ignore[misc]
-        time.sleep(random.Random(round_).uniform(0.05, 0.6))
+        time.sleep(chance.uniform(0.05, 0.6))
         lone_queue.process.kill()
         acknowledged |= burst.over()
         lone_queue.check()
@@ -133,6 +132,7 @@ def test_acknowledged_changes_survive_kill_9(lone_queue: LoneQueue) -> None:
     before = lone_queue.sql("SELECT * FROM jobs ORDER BY number")
     lone_queue.start()
     assert lone_queue.sql("SELECT * FROM jobs ORDER BY number") == before
+    chaos.count(kills=chaos.counted["rounds"], jobs=len(acknowledged), lost=0)
     assert acknowledged
 
 
@@ -191,27 +191,32 @@ def test_a_clean_stop_closes_the_journal(lone_queue: LoneQueue) -> None:
     lone_queue.start()
 
 
+@pytest.mark.chaos
 @pytest.mark.req("QQ-042", "QQ-068", "QQ-083", "QQ-107")
-def test_concurrent_claims_get_each_job_once(lone_queue: LoneQueue) -> None:
+def test_concurrent_claims_get_each_job_once(lone_queue: LoneQueue, chaos: Chaos) -> None:
     """Among processes, and with an end for each job: no job twice, none missing."""
+    jobs, claimed = list[str](), list[str]()
     with ThreadPoolExecutor(CLAIMERS) as pool:
-        jobs = list(pool.map(lambda _: lone_queue.create(), range(JOBS)))
 
         def work(name: str) -> list[str]:
-            claimed = []
+            own = []
             while (answer := lone_queue.post("/jobs/claim", runner_id=name)).status_code == 200:
-                claimed.append(answer.json()["job_id"])
+                own.append(answer.json()["job_id"])
                 ends = ({"status": "completed", "output_addr": name}, {"status": "failed"})
-                for end in ends if len(claimed) % 2 else ends[::-1]:
-                    lone_queue.post(f"/jobs/{claimed[-1]}/complete", runner_id=name, **end)
+                for end in ends if len(own) % 2 else ends[::-1]:
+                    lone_queue.post(f"/jobs/{own[-1]}/complete", runner_id=name, **end)
             assert answer.status_code == 204
-            return claimed
+            return own
 
-        claimed = [each for part in pool.map(work, (f"r{n}" for n in range(CLAIMERS))) for each in part]
+        for _ in chaos.rounds(1):
+            jobs += pool.map(lambda _: lone_queue.create(), range(JOBS))
+            for own in pool.map(work, (f"r{n}" for n in range(CLAIMERS))):
+                claimed += own
     assert sorted(claimed) == sorted(jobs)
     assert set(lone_queue.statuses().values()) == {"completed", "failed"}
     changes = lone_queue.sql("SELECT count(*) FROM job_changes GROUP BY job_id")
-    assert changes == [(3,)] * JOBS
+    assert changes == [(3,)] * len(jobs)
+    chaos.count(jobs=len(jobs), claimed_twice=0)
     lone_queue.check()
 
 

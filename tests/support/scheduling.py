@@ -10,29 +10,33 @@ from xdist.scheduler import LoadScopeScheduling
 GROUPED = ("tests/taskqueue/blackbox", "tests/objectqueue/page")
 """Folders whose tests use the same six nodes or browser, which take CPU time even while idle."""
 LONGEST = (
-    "tests/objectqueue/page",
     "tests/taskqueue/blackbox",
-    "tests/objectqueue/chaos/test_chaos.py",
-    "tests/taskqueue/simulation/test_failure_windows.py",
-    "tests/bench/generator/test_load_generator.py",
-    "tests/taskqueue/simulation/test_equivalence.py",
-    "tests/orchestrator/worker/test_chaos.py",
-    "tests/codegen/test_diagnostics.py",
-    "tests/queuey/test_claims.py",
-    "tests/orchestrator/api/test_pages.py",
-    "tests/objectqueue/worker/test_runs.py",
-    "tests/orchestrator/worker/test_outages.py",
-    "tests/priority/api/test_pages.py",
-    "tests/objectqueue/chaos/test_faults.py",
-    "tests/bench/peers/test_peers_sql.py",
-    "tests/orchestrator/api/failures/test_outages.py",
-    "tests/taskqueue/simulation/test_chaos.py",
-    "tests/queuey/test_abandonment.py",
-    "tests/priority/test_up.py",
+    "tests/objectqueue/page",
     "tests/objectqueue/worker/test_worker_heartbeat.py",
-    "tests/bench/peers/test_redis_peers.py",
+    "tests/objectqueue/worker/test_runs.py",
+    "tests/test_locks.py",
+    "tests/objectqueue/chaos/test_chaos.py",
+    "tests/codegen/review/test_kinds.py",
+    "tests/codegen/test_diagnostics.py",
+    "tests/runtime/launch/test_launch_supervision.py",
+    "tests/queuey/test_deployments_apart.py",
+    "tests/orchestrator/worker/test_outages.py",
+    "tests/objectqueue/worker/test_polling.py",
+    "tests/runtime/stores/s3/client/test_failures.py",
     "tests/objectqueue/worker/test_stopping.py",
-    "tests/orchestrator/api/test_logs.py",
+    "tests/runtime/transport/grpc/contract/test_calls.py",
+    "tests/runtime/stores/postgres/test_embedded.py",
+    "tests/orchestrator/api/test_pages.py",
+    "tests/runtime/stores/test_field_names.py",
+    "tests/objectqueue/chaos/test_outage.py",
+    "tests/priority/api/test_pages.py",
+    "tests/queuey/test_transports.py",
+    "tests/objectqueue/chaos/test_faults.py",
+    "tests/runtime/launch/test_launch.py",
+    "tests/test_wheel.py",
+    "tests/bench/generator/test_load_generator.py",
+    "tests/objectqueue/test_up.py",
+    "tests/codegen/test_fuzz.py",
 )
 """Long units. They go first, so that no process runs one of them alone at the end."""
 
@@ -57,7 +61,7 @@ def order_units(units: Iterable[str]) -> Mapping[str, float]:
 
 
 class UnitScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Scheduler that gives each process a unit at a time."""
+    """Scheduler that gives each process a unit at a time; chaos tests, which take long, one by one."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return find_unit(nodeid)
+        return nodeid if self.config.getoption("--chaos") else find_unit(nodeid)

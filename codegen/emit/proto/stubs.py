@@ -18,8 +18,10 @@ class ProtocError(Exception):
     """protoc rejected a generated .proto file, which is a bug of the generator."""
 
 
-def compile_protos(protos: Sequence[Artefact], package: str = "generated") -> Iterator[Artefact]:
-    """Compile all .proto files in one run of protoc."""
+def compile_protos(
+    protos: Sequence[Artefact], package: str = "generated", *, typed: bool = True
+) -> Iterator[Artefact]:
+    """Compile all .proto files in one run of protoc, with or without types for a type checker."""
     if not protos:
         return
     # A lazy import: it is slow, and most runs need no compiler.
@@ -38,9 +40,7 @@ def compile_protos(protos: Sequence[Artefact], package: str = "generated") -> It
             f"-I{Path(grpc_tools.__path__[0], '_proto')}",
             f"--python_out={output}",
             f"--grpc_python_out={output}",
-            f"--mypy_out=quiet:{output}",
-            f"--mypy_grpc_out=quiet:{output}",
-            *(f"--plugin={name}={_find_tool(name)}" for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")),
+            *(_type_options(output) if typed else ()),
             *sorted(Path(proto.path).name for proto in protos),
         ]
         if protoc.main(arguments) != 0:
@@ -48,6 +48,13 @@ def compile_protos(protos: Sequence[Artefact], package: str = "generated") -> It
         for path in sorted(output.rglob("*.py*")):
             text = _rewrite_imports(path.read_text(encoding="utf-8"), package)
             yield Artefact(f"{package}/{path.relative_to(output).as_posix()}", text)
+
+
+def _type_options(output: Path) -> Iterator[str]:
+    yield f"--mypy_out=quiet:{output}"
+    yield f"--mypy_grpc_out=quiet:{output}"
+    for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc"):
+        yield f"--plugin={name}={_find_tool(name)}"
 
 
 def _find_tool(tool: str) -> str:

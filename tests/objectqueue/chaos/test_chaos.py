@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from tests.support.chaos import Chaos
 from tests.support.deep import DEEP
 from tests.support.eventually import eventually
 from tests.support.objectqueue.crew import Crew, Process, Skewed
@@ -21,18 +21,17 @@ from tests.support.s3.proxy import S3Proxy
 LIMIT_S = 4
 
 
+@pytest.mark.chaos
 @pytest.mark.req("OQ-252", "OQ-253", "OQ-254", "OQ-255", "OQ-256", "OQ-240", "OQ-002", "OQ-113")
-async def test_every_task_ends_whatever_is_killed(own_s3: EmbeddedSeaweedfs, tmp_path: Path) -> None:
+async def test_every_task_ends_whatever_is_killed(
+    own_s3: EmbeddedSeaweedfs, tmp_path: Path, chaos: Chaos
+) -> None:
     """Workers are killed at random and the store once; the versions of all tasks form legal chains."""
-    tasks, crews, kills = (2000, 4, 40) if DEEP else (40, 3, 5)
+    tasks, crews, kills = chaos.size(24, 200), 3, 3
     raw = raw_client(own_s3)
     raw.create_bucket(Bucket="chaos")
     raw.put_bucket_versioning(Bucket="chaos", VersioningConfiguration={"Status": "Enabled"})
-    crew, ledger, chance = (
-        Crew(Bucket("chaos", own_s3.url, raw), tmp_path),
-        tmp_path / "ledger",
-        random.Random(7),
-    )
+    crew, ledger = Crew(Bucket("chaos", own_s3.url, raw), tmp_path), tmp_path / "ledger"
     settings = {
         "QO_NO_MONITOR": "false",
         "QO_MONITOR_CHECK_INTERVAL": "0.5",
@@ -61,22 +60,26 @@ async def test_every_task_ends_whatever_is_killed(own_s3: EmbeddedSeaweedfs, tmp
 
     workers = [start_worker() for _ in range(crews)]
     try:
-        for number in range(kills):
-            await asyncio.sleep(chance.uniform(0.3, 1.2))
-            workers[chance.choice(await eventually(list_running))].kill()
-            if number == kills // 2:
-                own_s3.kill()
-                await asyncio.sleep(0.5)
-                await asyncio.to_thread(own_s3.restart)
-        await eventually(read_next_open, wanted=lambda seen: seen is None, patience=600 if DEEP else 300)
+        for chance in chaos.rounds(1):
+            for number in range(kills):
+                await asyncio.sleep(chance.uniform(0.3, 1.2))
+                workers[chance.choice(await eventually(list_running))].kill()
+                if number == kills // 2:
+                    own_s3.kill()
+                    await asyncio.sleep(0.5)
+                    await asyncio.to_thread(own_s3.restart)
+            chaos.count(kills_of_worker=kills, kills_of_store=1)
+        await eventually(read_next_open, wanted=lambda seen: seen is None, patience=300)
         for each in workers:
             each.kill()
-        count = verify(crew, keys, ledger, unacknowledged=crews * int(settings["QO_CONCURRENCY"]))
+        at_once = crews * int(settings["QO_CONCURRENCY"])
+        count = verify(crew, keys, ledger, unacknowledged=chaos.counted["kills_of_store"] * at_once)
     finally:
         await crew.close()
         raw.close()
     assert count.completed == tasks
     assert count.repeated == count.requeued
+    chaos.count(tasks=tasks, lost=0, run_twice=count.repeated)
 
 
 def _read_task(crew: Crew, key: str) -> dict[str, Any]:
@@ -86,10 +89,11 @@ def _read_task(crew: Crew, key: str) -> dict[str, Any]:
         return {"id": key, "status": f"away: {error!r}"}  # The store is being started again.
 
 
+@pytest.mark.chaos
 @pytest.mark.req("OQ-253", "OQ-113", "OQ-109", "OQ-256")
-async def test_many_workers_race_for_tasks(crew: Crew) -> None:
+async def test_many_workers_race_for_tasks(crew: Crew, chaos: Chaos) -> None:
     """Each task is claimed once, by one of them; as many versions as winners."""
-    workers, tasks = (16, 1000) if DEEP else (5, 40)
+    workers, tasks = chaos.size(5, 8), chaos.size(40, 200)
     keys = await crew.submit_all("noop", tasks)
     async with AsyncExitStack() as stack:
         for number in range(workers):
@@ -99,6 +103,7 @@ async def test_many_workers_race_for_tasks(crew: Crew) -> None:
     count = verify(crew, keys, None)
     assert (count.completed, count.runs, count.requeued) == (tasks, tasks, 0)
     assert all(len(crew.versions(key)) == 3 for key in keys[:20])
+    chaos.count(tasks=tasks, workers=workers, claimed_twice=0)
 
 
 @pytest.mark.req("OQ-148", "OQ-044", "OQ-255")

@@ -16,6 +16,7 @@ from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.s3.client.objects import Entry, Place
 from runtime.stores.store import Exchanged, Held, LeaseStore, Settling
 from tests.runtime.stores.s3.kit import Process
+from tests.support.chaos import Chaos
 from tests.support.eventually import eventually
 from tests.support.s3.fixtures import Bucket
 from tests.support.s3.proxy import S3Proxy
@@ -24,6 +25,8 @@ PATIENCE_S = 0.6
 """How long they wait for an answer that is delayed. For others it is longer: a busy machine harms nothing."""
 SLOW = RetryPolicy(initial_interval_ms=600_000, max_interval_ms=600_000, multiplier=1.0, jitter_percent=0.0)
 TRIES = 6
+FEW = 3
+"""Ways of harming a flow in the quick form."""
 HARMS: dict[str, dict[str, Any]] = {
     "delayed until nobody waits": {"delay_s": 2 * PATIENCE_S},
     "never answered": {"drop": True},
@@ -127,23 +130,29 @@ FLOWS: dict[str, tuple[Any, Any, str]] = {
 """The preparation, the flow through the proxy, and the expected state."""
 
 
+@pytest.mark.chaos
 @pytest.mark.req("OQ-252", "OQ-253", "OQ-064", "OQ-110", "OQ-111", "OQ-127", "OQ-143", "OQ-145")
 @pytest.mark.req("OQ-238", "OQ-239", "OQ-089")
 @pytest.mark.parametrize("flow", FLOWS)
-async def test_a_flow_survives_every_fault(bucket: Bucket, s3_server: EmbeddedSeaweedfs, flow: str) -> None:
-    """For every n the nth request of the flow fails; one sweep later everything is as it should be."""
-    await asyncio.gather(
-        *(
-            _play_with_faults(bucket, s3_server, flow, f"{number}/", harm)
-            for number, harm in enumerate(HARMS.values())
-        )
+async def test_a_flow_survives_every_fault(
+    bucket: Bucket, s3_server: EmbeddedSeaweedfs, flow: str, chaos: Chaos
+) -> None:
+    """For every n the nth request of the flow fails; one sweep later everything is as it should be.
+
+    In the quick form the longest flow is harmed in every way, and each of the others in some.
+    """
+    count = len(HARMS) if flow == "complete" else chaos.size(FEW, len(HARMS))
+    harms = chaos.chance.sample([*HARMS.values()], count)
+    found = await asyncio.gather(
+        *(_play_with_faults(bucket, s3_server, flow, f"{number}/", harm) for number, harm in enumerate(harms))
     )
+    chaos.count(ways=count, requests_harmed=sum(found))
 
 
 async def _play_with_faults(
     bucket: Bucket, server: EmbeddedSeaweedfs, flow: str, prefix: str, harm: dict[str, Any]
-) -> None:
-    """One kind of fault, below a prefix of its own so that several run concurrently."""
+) -> int:
+    """Play one kind of fault below a prefix of its own, so that several run concurrently; count them."""
     begin, act, expected = FLOWS[flow]
     proxy = S3Proxy(server.url, server.access_key, server.secret_key)
     proxy.start()
@@ -177,6 +186,7 @@ async def _play_with_faults(
             _check_course(await _read_versions(direct, task_id), status, late.get(task_id, claims))
             found = [key.partition("/")[0] for key in entries if key.endswith(task_id)]
             assert found == (["ready"] if status == "Pending" else [])
+        return harmed
     finally:
         await runs.process.close()
         await direct.close()

@@ -18,7 +18,7 @@ from tests.support.s3.proxy import S3Proxy
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SHARDS = list("0123456789abcdef")
-MANY = 5000 if DEEP else 2100
+MANY = 5000 if DEEP else 1100
 """Several pages of keys in any case."""
 STATES = ("Pending", "Running", "Completed", "Failed", "Archived")
 

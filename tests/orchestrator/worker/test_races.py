@@ -14,11 +14,10 @@ from generated.orchestrator.messages import RETRY, SUCCESS
 from generated.orchestrator.records import JobRecord
 from runtime.stores.postgres import PostgresStore
 from runtime.stores.store import Held
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.orchestrator.worker_processes import Crew, make_call, open_store
 
 WORKER, REAPER = make_call("worker"), make_call("reaper")
-ROUNDS = 100 if DEEP else 15
 JobStore = PostgresStore[JobRecord]
 ENDED = "SELECT lease_expiry <= clock_timestamp() FROM jobs"
 
@@ -30,15 +29,16 @@ async def claim(store: JobStore, owner: str = "a") -> tuple[str, Held]:
     return record.job_id, Held(owner, record.attempt)
 
 
+@pytest.mark.chaos
 @pytest.mark.req("ORC-118", "ORC-144", "ORC-033")
-def test_of_twenty_claims_of_one_job_one_succeeds(crew: Crew) -> None:
+def test_of_twenty_claims_of_one_job_one_succeeds(crew: Crew, chaos: Chaos) -> None:
     """Twenty stores claim at once, round after round: one gets it, nineteen get nothing, none fails."""
 
     async def race() -> None:
         async with AsyncExitStack() as stack:
             stores = [await stack.enter_async_context(open_store(crew.database)) for _ in range(20)]
             await asyncio.gather(*(store.acquire("warm", WORKER) for store in stores))
-            for number in range(ROUNDS):
+            for number, _ in enumerate(chaos.rounds(15)):
                 (job,) = await asyncio.to_thread(crew.insert_jobs)
                 claims = (store.acquire(f"{number}-{n}", WORKER) for n, store in enumerate(stores))
                 got = [record for record in await asyncio.gather(*claims) if record is not None]
@@ -197,8 +197,9 @@ def test_five_reapers_count_an_expiry_once(crew: Crew) -> None:
         assert (row["next_attempt_at"] - row["updated_at"]).total_seconds() == 0.05
 
 
+@pytest.mark.chaos
 @pytest.mark.req("ORC-143")
-def test_reaper_and_late_outcome_never_both_win(crew: Crew) -> None:
+def test_reaper_and_late_outcome_never_both_win(crew: Crew, chaos: Chaos) -> None:
     """At the very end of a lease either the outcome is written or the expiry is counted."""
     won = {"worker": 0, "reaper": 0}
 
@@ -211,7 +212,7 @@ def test_reaper_and_late_outcome_never_both_win(crew: Crew) -> None:
 
     async def play() -> None:
         async with open_store(crew.database) as one, open_store(crew.database) as other:
-            for number in range(ROUNDS):
+            for number, _ in enumerate(chaos.rounds(15)):
                 (job,) = await asyncio.to_thread(crew.insert_jobs)
                 _, lease = await claim(one)
                 nearly = "UPDATE jobs SET lease_expiry = clock_timestamp() + interval '10 ms' WHERE job_id ="
@@ -228,8 +229,8 @@ def test_reaper_and_late_outcome_never_both_win(crew: Crew) -> None:
                     await asyncio.sleep(0.002)
 
     asyncio.run(play())
-    print(f"{ROUNDS} rounds: {won}")
-    assert sum(won.values()) <= ROUNDS
+    chaos.count(won_by_worker=won["worker"], won_by_reaper=won["reaper"], won_by_both=0)
+    assert sum(won.values()) <= chaos.counted["rounds"]
 
 
 async def _is_blocked(crew: Crew, writing: asyncio.Task[int]) -> bool:

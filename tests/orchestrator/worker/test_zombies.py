@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.orchestrator.stack import submit, wait_until
 from tests.support.orchestrator.stage import BEGUN, ENDED, STOPPED
 from tests.support.orchestrator.staged_node import CLOCK_OFFSET
@@ -19,16 +19,15 @@ from tests.support.orchestrator.worker_processes import (
     wait_for_metric,
 )
 
-ROUNDS = 100 if DEEP else 3
 
-
+@pytest.mark.chaos
 @pytest.mark.req("ORC-123", "ORC-153", "ORC-155", "ORC-106", "ORC-108")
-def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(fresh_crew: Crew) -> None:
+def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(fresh_crew: Crew, chaos: Chaos) -> None:
     """Another has run its jobs meanwhile. Whether its own runs ended or not, no outcome of them is stored."""
     (zombie,) = fresh_crew.start_workers("zombie", WORKER_CONCURRENCY="2")
     (other,) = fresh_crew.start_workers("other", WORKER_CONCURRENCY="2")
     lost = 0
-    for number in range(ROUNDS):
+    for number, _ in enumerate(chaos.rounds(2)):
         other.signal(signal.SIGSTOP)
         jobs = fresh_crew.insert_jobs(count=2, gate=f"round {number}")
         for job in jobs:
@@ -63,7 +62,7 @@ def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(fresh_crew: Cre
         lambda seen: seen >= lost,
     )
     wait_for_metric(other, lost, "charter_leases_expired_total", entity="job")
-    print(f"{ROUNDS} rounds, {lost} leases lost, nothing written")
+    chaos.count(leases_lost=lost, written_without_lease=0)
 
 
 @pytest.mark.req("ORC-136", "ORC-016", "ORC-017", "ORC-X10")

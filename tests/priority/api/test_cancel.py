@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.priority.probes import UNKNOWN_ID
 from tests.support.priority.stack import Queue, expect_refusal, expect_success
 
@@ -80,12 +80,13 @@ def test_an_unknown_task_is_not_found(queue: Queue) -> None:
     assert queue.list_keys() == []
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-111", "PQ-088")
-def test_a_cancel_races_a_claim(queue: Queue) -> None:
+def test_a_cancel_races_a_claim(queue: Queue, chaos: Chaos) -> None:
     """One of them wins: a task that is cancelled before its start is never claimed."""
     worker = queue.register(capacity=1000)
     with ThreadPoolExecutor(8) as pool:
-        for _ in range(1000 if DEEP else 40):
+        for _ in chaos.rounds(20):
             task = queue.submit()
             polling = pool.submit(queue.poll, worker, 1)
             cancelling = pool.submit(queue.cancel, task)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.priority.metrics_scrape import scrape
 from tests.support.priority.probes import UNKNOWN_ID
 from tests.support.priority.stack import Queue, Stack, expect_refusal, expect_success, wait_until
@@ -70,12 +70,13 @@ def test_only_dead_letters_are_replayed(queue: Queue) -> None:
     expect_refusal(queue.admin.delete(f"/api/v1/admin/dlq/{UNKNOWN_ID}"), 404, "TASK_NOT_FOUND")
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-217")
-def test_of_two_concurrent_replays_one_succeeds(queue: Queue) -> None:
+def test_of_two_concurrent_replays_one_succeeds(queue: Queue, chaos: Chaos) -> None:
     """One of them requeues it, the other finds that it is no dead letter any more."""
     worker = queue.register(capacity=100)
     with ThreadPoolExecutor(2) as pool:
-        for _ in range(500 if DEEP else 15):
+        for _ in chaos.rounds(10):
             task = queue.make_dead_letter(worker)
             answers = list(pool.map(lambda _, task=task: replay(queue, task).status_code, range(2)))
             assert sorted(answers) == [200, 409]

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.priority.stack import Queue, Stack, expect_refusal, wait_until
 
 
@@ -82,13 +82,13 @@ def test_a_key_expires(fresh: Stack) -> None:
     assert not again["repeated"]
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-204", "PQ-095")
-def test_concurrent_submits_of_one_key_create_one_task(fresh: Stack) -> None:
+def test_concurrent_submits_of_one_key_create_one_task(fresh: Stack, chaos: Chaos) -> None:
     """Over two APIs, and all of them get its id."""
     queues = [fresh.queue(fresh.add("api")) for _ in range(2)]
-    rounds = 50 if DEEP else 3
     with ThreadPoolExecutor(25) as pool:
-        for number in range(rounds):
+        for number, _ in enumerate(chaos.rounds(2)):
             answers = list(
                 pool.map(
                     lambda n, number=number: queues[n % 2].post(
@@ -100,7 +100,7 @@ def test_concurrent_submits_of_one_key_create_one_task(fresh: Stack) -> None:
             assert sorted({each.status_code for each in answers}) == [200, 201]
             assert [each.status_code for each in answers].count(201) == 1
             assert len({each.json()["task_id"] for each in answers}) == 1
-    assert fresh.redis.zcard("queue:medium") == rounds
+    assert fresh.redis.zcard("queue:medium") == chaos.counted["rounds"]
 
 
 @pytest.mark.req("PQ-198", "PQ-X01")

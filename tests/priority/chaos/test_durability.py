@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from pathlib import Path
 
@@ -11,17 +10,16 @@ import pytest
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
 from tests.orchestrator.conftest import make_database
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.priority.stack import Servers, Stack, expect_refusal, wait_until
 from tests.support.priority.submitters import Client
 
-ROUNDS = 20 if DEEP else 3
 
-
+@pytest.mark.chaos
 @pytest.mark.req("PQ-183", "PQ-253")
 @pytest.mark.parametrize("synced", ["always", "everysec"])
 def test_acknowledged_tasks_survive_a_killed_redis(
-    synced: str, tmp_path: Path, postgres: EmbeddedPostgres, logs: Path
+    synced: str, tmp_path: Path, postgres: EmbeddedPostgres, logs: Path, chaos: Chaos
 ) -> None:
     """kill -9 under load, again and again: each acknowledged task is there afterwards.
 
@@ -30,13 +28,12 @@ def test_acknowledged_tasks_survive_a_killed_redis(
     """
     server = EmbeddedRedis(tmp_path / "redis", settings={"appendfsync": synced})
     server.start()
-    chance = random.Random(synced)
     lost: list[float] = []
     try:
         with Stack(Servers(server.url, make_database(postgres)), logs) as stack:
             api = stack.add("api", deployment="compose")
             promised: dict[str, float] = {}
-            for number in range(ROUNDS):
+            for number, chance in enumerate(chaos.rounds(2)):
                 client = Client(f"{synced}-{number}", api.url, chance, stubborn=False)
                 client.start()
                 wait_until(client.has_begun, "tasks are accepted")
@@ -56,11 +53,8 @@ def test_acknowledged_tasks_survive_a_killed_redis(
     finally:
         server.remove()
     window = max(lost, default=0.0)
-    print(
-        f"appendfsync {synced}: {ROUNDS} kills, {len(promised)} tasks acknowledged, {len(lost)} lost, "
-        f"the oldest of them {window * 1000:.0f} ms before the kill"
-    )
-    assert not lost
+    chaos.count(kills=chaos.counted["rounds"], tasks=len(promised), lost=len(lost))
+    assert not lost, f"the oldest of them {window * 1000:.0f} ms before the kill"
 
 
 @pytest.mark.req("PQ-099")

@@ -1,13 +1,8 @@
-"""Random kills: processes and Redis die at random moments, and no acknowledged task is lost.
-
-A run is had again, as far as chance allows, by its seed: `CHARTER_SEED=… pytest tests/priority/chaos`.
-"""
+"""Random kills: processes and Redis die at random moments, and no acknowledged task is lost."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import random
 from collections import Counter
 from itertools import pairwise
 from typing import Any
@@ -16,14 +11,12 @@ import asyncpg
 import pytest
 
 from runtime.embedded.redis import EmbeddedRedis
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.priority.stack import BRISK, TOKENS, Stack, wait_until
 from tests.support.priority.submitters import Client
 from tests.support.random_kills import RandomKills
 
-KILLS = 200 if DEEP else 10
 VICTIMS = ["worker"] * 3 + ["api"] * 2 + ["scheduler"] * 3 + ["redis"] * 2
-SEED = int(os.environ.get("CHARTER_SEED") or random.SystemRandom().randrange(1 << 32))
 QUICK = {**BRISK, "WORKER_DEAD_SECONDS": "2", "LOW_TO_MEDIUM_SECONDS": "1", "MEDIUM_TO_HIGH_SECONDS": "2"}
 PATIENT = {
     **dict.fromkeys(("HIGH_MAX_RETRIES", "MEDIUM_MAX_RETRIES", "LOW_MAX_RETRIES"), "100"),
@@ -32,13 +25,12 @@ PATIENT = {
 }
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-167", "PQ-173", "PQ-183", "PQ-250", "PQ-259", "PQ-260")
 def test_no_acknowledged_task_is_lost_whatever_is_killed(
-    stack_on_own_redis: Stack, own_redis: EmbeddedRedis
+    stack_on_own_redis: Stack, own_redis: EmbeddedRedis, chaos: Chaos
 ) -> None:
     """API, worker, promoter, history writer and Redis die: every task ends, with all of its history."""
-    print(f"CHARTER_SEED={SEED}")
-    chance = random.Random(SEED)
     intervals = {**QUICK, **PATIENT}
     apis = [stack_on_own_redis.node("api", deployment="compose", intervals=intervals) for _ in range(2)]
     stack_on_own_redis.node("scheduler", deployment="compose", intervals=intervals)
@@ -50,12 +42,13 @@ def test_no_acknowledged_task_is_lost_whatever_is_killed(
         node.begin()
     for node in stack_on_own_redis.nodes:
         node.wait()
-    clients = [Client(f"client-{place}", api.url, chance) for place, api in enumerate(apis)]
+    clients = [Client(f"client-{place}", api.url, chaos.chance) for place, api in enumerate(apis)]
     for client in clients:
         client.start()
-    fate = RandomKills(stack_on_own_redis.nodes, "redis", own_redis, chance)
+    fate = RandomKills(stack_on_own_redis.nodes, "redis", own_redis)
     try:
-        fate.kill_all(VICTIMS, KILLS)
+        for chance in chaos.rounds(1):
+            fate.kill_all(VICTIMS, chance)
     finally:
         fate.revive()
         for client in clients:
@@ -80,9 +73,9 @@ def test_no_acknowledged_task_is_lost_whatever_is_killed(
     again = sum(client.refused for client in clients)
     repeated = sum(len(each) > 3 for each in rows.values())
     written = sum(map(len, rows.values()))
-    print(
-        f"killed {dict(fate.killed)}: {len(promised)} tasks acknowledged, 0 lost, {again} submits repeated, "
-        f"{repeated} tasks run more than once, {written} rows of history without a gap"
+    chaos.count(**{f"kills_of_{name}": number for name, number in sorted(fate.killed.items())})
+    chaos.count(
+        tasks=len(promised), lost=0, submits_repeated=again, run_twice=repeated, rows_of_history=written
     )
 
 

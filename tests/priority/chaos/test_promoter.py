@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 
 import pytest
 
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.priority.stack import Stack, expect_success, wait_until
 
-ROUNDS = 50 if DEEP else 3
 TASKS = 400
 INTERVALS = {
     "PROMOTION_INTERVAL_SECONDS": "0.05",
@@ -21,8 +19,9 @@ INTERVALS = {
 }
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-028")
-def test_a_killed_promoter_loses_and_doubles_nothing(fresh: Stack) -> None:
+def test_a_killed_promoter_loses_and_doubles_nothing(fresh: Stack, chaos: Chaos) -> None:
     """Each task is in exactly one queue after every kill, and another promoter ends the rest."""
     fresh.add("api", deployment="compose")
     queue = fresh.queue()
@@ -30,7 +29,6 @@ def test_a_killed_promoter_loses_and_doubles_nothing(fresh: Stack) -> None:
     answer = expect_success(queue.client.post("/api/v1/tasks/batch", json={"tasks": many}))
     tasks = sorted(each["task_id"] for each in answer["tasks"])
     promoter = fresh.node("scheduler", deployment="compose", intervals=INTERVALS)
-    chance = random.Random(28)
     counts: list[int] = []
 
     def list_waiting() -> list[str]:
@@ -39,7 +37,7 @@ def test_a_killed_promoter_loses_and_doubles_nothing(fresh: Stack) -> None:
                 pipe.zrange(f"queue:{priority}", 0, -1)
             return [task for found in pipe.execute() for task in found]
 
-    for _ in range(ROUNDS):
+    for chance in chaos.rounds(2):
         before = fresh.redis.zcard("queue:high")
         promoter.begin()
         wait_until(lambda: fresh.redis.zcard("queue:high"), "it has begun", _has_progressed(before))
@@ -50,7 +48,7 @@ def test_a_killed_promoter_loses_and_doubles_nothing(fresh: Stack) -> None:
     promoter.begin()
     wait_until(lambda: fresh.redis.zcard("queue:high"), "all are raised", lambda high: high == TASKS)
     assert sorted(list_waiting()) == tasks
-    print(f"{ROUNDS} kills after {counts} of {TASKS} tasks were raised: each task is where it belongs, once")
+    chaos.count(kills=len(counts), tasks=TASKS, lost=0)
 
 
 def _has_progressed(before: int) -> Callable[[int], bool]:

@@ -11,7 +11,6 @@ from typing import Any
 import asyncpg
 
 import generated
-from codegen.__main__ import main as codegen
 from runtime.call import Call
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.node.settings import read
@@ -23,6 +22,7 @@ from runtime.stores.store import Held
 from runtime.world import RealWorld
 from tests.runtime.hand_world import HandWorld, Lines
 from tests.support import quick_yaml
+from tests.support.specs.modules import generate_modules
 
 SPEC = Path(__file__).parents[3] / "tests/specs/harbour"
 ROWS = ("CrateRow", "BargeRow")
@@ -43,7 +43,7 @@ def harbour(
 ) -> Iterator[str]:
     """Generate the system under another name, with other names of fields, and with more of them."""
     write_spec(root / "spec" / name, name, names or {}, more, at_once=at_once)
-    assert codegen(["generate", "--root", str(root)]) == 0
+    generate_modules(root)
     folder = str(root / "generated")
     generated.__path__.append(folder)
     try:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import generated
-from codegen.__main__ import main as codegen
 from tests.support import quick_yaml
+from tests.support.specs.modules import generate_modules
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def generate_widened(
             }
             text = quick_yaml.write(data)
         (folder / path.name).write_text(text, encoding="utf-8")
-    assert codegen(["generate", "--root", str(root)]) == 0
+    generate_modules(root)
     made = str(root / "generated")
     generated.__path__.append(made)
     try:

@@ -11,7 +11,7 @@ from handlers.taskqueue.gateway import Gateway
 from tests.support.deep import DEEP
 from tests.support.taskqueue.equivalence import Step, collect_answers
 
-SEQUENCES = 5000 if DEEP else 100
+SEQUENCES = 5000 if DEEP else 30
 
 SPECS = st.fixed_dictionaries(
     {"job_type": st.sampled_from(["resize", "fail", "other"])},

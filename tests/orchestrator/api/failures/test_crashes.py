@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import httpx
 import pytest
 
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.orchestrator.lock_gate import close_gate, count_at_the_gate
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.orchestrator.stack import (
@@ -138,13 +137,12 @@ def test_any_api_serves_the_jobs_of_a_killed_one(fresh: Stack) -> None:
     assert len(fresh.sql.jobs(key)) == 1
 
 
+@pytest.mark.chaos
 @pytest.mark.req("ORC-072")
-def test_clients_that_repeat_through_crashes_never_create_two_jobs(fresh: Stack) -> None:
+def test_clients_that_repeat_through_crashes_never_create_two_jobs(fresh: Stack, chaos: Chaos) -> None:
     """Many keys by many clients while the API is killed at random moments: as many rows as keys."""
-    keys, kills = (500, 10) if DEEP else (100, 2)
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
-    api, chance, over = fresh.add("api"), random.Random(seed), threading.Event()
+    keys, kills = chaos.size(100, 300), chaos.size(2, 6)
+    api, chance, over = fresh.add("api"), chaos.chance, threading.Event()
     remaining = iter([f"key-{n}" for n in range(keys)])
     lock = threading.Lock()
 
@@ -182,3 +180,4 @@ def test_clients_that_repeat_through_crashes_never_create_two_jobs(fresh: Stack)
     assert {row["idempotency_key"]: row["job_id"] for row in stored} == answered
     waiting = "SELECT count(*) FROM jobs WHERE state <> 'QUEUED'"
     wait_until(lambda: fresh.sql.value(waiting) == 0, "every job is queued")
+    chaos.count(kills=kills, keys=keys, made_twice=0)

@@ -14,12 +14,12 @@ import asyncpg
 import pytest
 
 from tests.orchestrator.conftest import NewDatabase
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.orchestrator.lock_gate import close_gate, count_at_the_gate
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.orchestrator.stack import Node, Stack, new_key, post, submit, wait_until
 
-CLIENTS, KEYS, PROCESSES = (100, 1000, 4) if DEEP else (40, 100, 2)
+PROCESSES = 2
 INSERT = (
     "INSERT INTO jobs (job_type, payload, idempotency_key) VALUES ('echo', '{}', $1) RETURNING job_id::text"
 )
@@ -36,16 +36,16 @@ def several_apis(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
         yield stack
 
 
+@pytest.mark.chaos
 @pytest.mark.req("ORC-070", "ORC-101", "ORC-060", "ORC-036", "ORC-051")
-async def test_a_key_submitted_by_many_clients_is_one_job(several_apis: Stack) -> None:
+async def test_a_key_submitted_by_many_clients_is_one_job(several_apis: Stack, chaos: Chaos) -> None:
     """Every client submits every key, in an order of its own, at any process: as many jobs as keys."""
     before = await asyncio.to_thread(several_apis.sql.count)
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
-    keys = [new_key("shared") for _ in range(KEYS)]
+    clients, count_of_keys = chaos.size(20, 40), chaos.size(50, 200)
+    keys = [new_key("shared") for _ in range(count_of_keys)]
 
     async def client(number: int) -> list[tuple[str, int, str]]:
-        chance = random.Random(seed + number)
+        chance = random.Random(f"{chaos.seed}/{number}")
         lines = [await RawConnection.connect(node) for node in several_apis.nodes]
         try:
             return [(key, *await chance.choice(lines).post(key)) for key in chance.sample(keys, len(keys))]
@@ -53,22 +53,24 @@ async def test_a_key_submitted_by_many_clients_is_one_job(several_apis: Stack) -
             for line in lines:
                 line.close()
 
-    answers = [each for answers in await asyncio.gather(*map(client, range(CLIENTS))) for each in answers]
+    answers = [each for answers in await asyncio.gather(*map(client, range(clients))) for each in answers]
 
-    assert Counter(status for _, status, _ in answers) == {202: CLIENTS * KEYS}
+    assert Counter(status for _, status, _ in answers) == {202: clients * count_of_keys}
     ids: dict[str, set[str]] = {key: set() for key in keys}
     for key, _, job_id in answers:
         ids[key].add(job_id)
     assert {len(found) for found in ids.values()} == {1}
-    assert len(set.union(*ids.values())) == KEYS
-    assert await asyncio.to_thread(several_apis.sql.count) == before + KEYS
+    assert len(set.union(*ids.values())) == count_of_keys
+    assert await asyncio.to_thread(several_apis.sql.count) == before + count_of_keys
+    chaos.count(clients=clients, keys=count_of_keys, made_twice=0)
 
 
+@pytest.mark.chaos
 @pytest.mark.req("ORC-070", "ORC-101")
-def test_the_first_requests_with_a_key_get_one_job(several_apis: Stack) -> None:
+def test_the_first_requests_with_a_key_get_one_job(several_apis: Stack, chaos: Chaos) -> None:
     """Fifty clients with one new key at two processes."""
     one, other = several_apis.nodes[:2]
-    for _ in range(10 if DEEP else 2):
+    for _ in chaos.rounds(2):
         key = new_key()
         with ThreadPoolExecutor(50) as pool:
             clients = [pool.submit(post, node.http, "echo", {}, key) for node in (one, other) * 25]
