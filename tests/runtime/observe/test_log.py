@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generated.taskqueue.events import EVENTS
-from generated.taskqueue.messages import EnqueueJobRequest
+from generated.studio.events import EVENTS
+from generated.studio.messages import HangFilmRequest
 from runtime.call import Call
 from runtime.model.system import Event
 from runtime.observe import log as events
@@ -21,7 +21,7 @@ from runtime.world import World
 from tests.runtime.hand_world import HandWorld, Lines, make_call
 
 ENGINE_EVENTS = {name: each for name, each in vars(events).items() if isinstance(each, Event)}
-ALWAYS = ("service_ready", "worker_loop_started", "consistency_anomaly", "rpc_error", "invalid_transition")
+ALWAYS = ("service_ready", "printer_started", "film_lost", "rpc_error", "invalid_transition")
 PLAIN = Event("plain", "INFO")
 
 
@@ -38,10 +38,10 @@ def written(level: str, event: Event, times: int = 1) -> int:
 def test_a_line_has_the_required_fields_in_order() -> None:
     """Time, level, service, method, event and message come first; outside a call the method is empty."""
     lines = Lines()
-    Log("job", "INFO", HandWorld(), lines).write(PLAIN, "hello", fields={"job_id": "x"})
+    Log("ledger", "INFO", HandWorld(), lines).write(PLAIN, "hello", fields={"film_id": "x"})
     assert lines.getvalue() == (
-        '{"ts_ms":1000000,"level":"INFO","service":"job","method":"","event":"plain",'
-        '"message":"hello","job_id":"x"}\n'
+        '{"ts_ms":1000000,"level":"INFO","service":"ledger","method":"","event":"plain",'
+        '"message":"hello","film_id":"x"}\n'
     )
 
 
@@ -76,30 +76,30 @@ def test_many_lines_at_once_are_as_if_each_was_written_alone(
 def test_a_call_adds_what_is_known_of_it() -> None:
     """A line that a call tells has its method, caller and id, and what has been noted on the way."""
     lines, world = Lines(), HandWorld()
-    call = make_call(world, caller="worker", lines=lines)
+    call = make_call(world, caller="printer", lines=lines)
     call.tell(PLAIN, "first")
-    call.note(job_id="x")
-    call.tell(PLAIN, "second", expected_status="QUEUED")
+    call.note(film_id="x")
+    call.tell(PLAIN, "second", expected_status="WAITING")
     first, second = lines.read_back()
-    assert (first["method"], first["caller"], first["request_id"]) == ("Test.Method", "worker", "a request")
-    assert "job_id" not in first
-    assert (second["job_id"], second["expected_status"]) == ("x", "QUEUED")
+    assert (first["method"], first["caller"], first["request_id"]) == ("Test.Method", "printer", "a request")
+    assert "film_id" not in first
+    assert (second["film_id"], second["expected_status"]) == ("x", "WAITING")
 
 
 def test_what_is_noted_before_the_first_line_is_shown_beside_the_request() -> None:
     """A note wins over a field of the request, whether it was made before or after the request was read."""
     lines, world = Lines(), HandWorld()
-    request = EnqueueJobRequest(job_id="from the request", enqueued_at_ms=7)
-    named = ("job_id", "enqueued_at_ms")
-    call = Call(world, Log("test", "INFO", world, lines), "gateway", "M", request=request, named=named)
-    call.note(job_id="noted")
-    call.note(worker_id="w")
+    request = HangFilmRequest(film_id="from the request", hung_at_ms=7)
+    named = ("film_id", "hung_at_ms")
+    call = Call(world, Log("test", "INFO", world, lines), "desk", "M", request=request, named=named)
+    call.note(film_id="noted")
+    call.note(printer_id="w")
     call.tell(PLAIN, "first")
-    call.note(job_id="noted later")
+    call.note(film_id="noted later")
     call.tell(PLAIN, "second")
     first, second = lines.read_back()
-    assert (first["job_id"], first["enqueued_at_ms"], first["worker_id"]) == ("noted", 7, "w")
-    assert (second["job_id"], second["enqueued_at_ms"], second["worker_id"]) == ("noted later", 7, "w")
+    assert (first["film_id"], first["hung_at_ms"], first["printer_id"]) == ("noted", 7, "w")
+    assert (second["film_id"], second["hung_at_ms"], second["printer_id"]) == ("noted later", 7, "w")
 
 
 @pytest.mark.req("TQ-165")
@@ -126,37 +126,26 @@ def test_what_must_be_told_is_told_at_any_level(name: str) -> None:
 
 
 @pytest.mark.req("CH-86", "TQ-179")
-def test_the_first_heartbeat_is_told_at_any_level() -> None:
-    """The first attempt is written whatever the level is, and the others only where it lets them."""
-    assert written("ERROR", EVENTS["heartbeat_attempt"], times=3) == 1
-    assert written("DEBUG", EVENTS["heartbeat_attempt"], times=3) == 3
-
-
-@pytest.mark.req("CH-85")
-def test_every_event_that_was_agreed_on_is_there() -> None:
-    """The names that tests and operators look for are those of the engine and the spec."""
-    names = {each.name for each in (*EVENTS.values(), *ENGINE_EVENTS.values())}
-    assert names >= {
-        *("service_ready", "worker_loop_started", "heartbeat_attempt", "rpc_error", "consistency_anomaly"),
-        *("dispatch_race", "dispatch_rescue", "terminal_race", "terminal_write_ignored"),
-        *("invalid_transition", "worker_unavailable", "worker_available"),
-    }
+def test_the_first_line_of_an_event_is_logged_at_any_level() -> None:
+    """The first is written whatever the level is, and the others only where it lets them."""
+    assert written("ERROR", EVENTS["printer_heartbeat"], times=3) == 1
+    assert written("DEBUG", EVENTS["printer_heartbeat"], times=3) == 3
 
 
 def test_components_of_a_node_log_under_their_own_names() -> None:
     """A view has another name and the same stream, level and memory of what was told first."""
     lines = Lines()
-    node = Log("monolith", "ERROR", HandWorld(), lines)
-    view = node.of("worker")
+    node = Log("booth", "ERROR", HandWorld(), lines)
+    view = node.of("printer")
     first = Event("first", "DEBUG", first_always=True)
     view.write(first, "told")
     node.write(first, "not again")
-    assert [line["service"] for line in lines.read_back()] == ["worker"]
+    assert [line["service"] for line in lines.read_back()] == ["printer"]
 
 
 def test_without_a_stream_lines_go_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     """A node logs to its standard output."""
-    Log("job", "INFO", HandWorld()).write(PLAIN, "hello")
+    Log("ledger", "INFO", HandWorld()).write(PLAIN, "hello")
     assert json.loads(capsys.readouterr().out)["message"] == "hello"
 
 
@@ -174,7 +163,7 @@ def test_ordinary_lines_are_flushed_together_and_a_warning_at_once() -> None:
 
     async def writing(world: World) -> None:
         lines = Counting()
-        log = Log("job", "INFO", world, lines)
+        log = Log("ledger", "INFO", world, lines)
         for _ in range(3):
             log.write(PLAIN, "hello")
             await asyncio.sleep(0)
@@ -210,7 +199,7 @@ def test_every_ordinary_line_is_flushed_in_the_end() -> None:
 
     async def writing(world: World) -> None:
         lines = Counting()
-        log = Log("job", "INFO", world, lines)
+        log = Log("ledger", "INFO", world, lines)
         for _ in range(2):
             log.write(PLAIN, "hello")
             log.write(Event("odd", "WARNING"), "hello")
@@ -237,15 +226,15 @@ def test_levels_may_have_the_names_that_others_use(level: str, same: str, told: 
 def test_a_line_is_bounded_whatever_it_tells(value: object) -> None:
     """A long value keeps its beginning and its end, and says how much is left out; the others are whole."""
     lines = Lines()
-    log = Log("job", "INFO", HandWorld(), lines)
-    log.write(PLAIN, "hello", "A.B", {"job_id": value, "worker_id": "w-1"})
-    log.write_all(PLAIN, "hello", "A.B", {"worker_id": "w-1"}, [{"job_id": value}, {"job_id": "short"}])
+    log = Log("ledger", "INFO", HandWorld(), lines)
+    log.write(PLAIN, "hello", "A.B", {"film_id": value, "printer_id": "w-1"})
+    log.write_all(PLAIN, "hello", "A.B", {"printer_id": "w-1"}, [{"film_id": value}, {"film_id": "short"}])
     first, second, third = lines.read_back()
     for line in (first, second):
-        assert re.search(r"\[\.\.\. \d+ characters left out \.\.\.\]", line["job_id"])
-        assert len(line["job_id"]) < 1100
-        assert (line["message"], line["method"], line["worker_id"]) == ("hello", "A.B", "w-1")
-    assert third["job_id"] == "short"
+        assert re.search(r"\[\.\.\. \d+ characters left out \.\.\.\]", line["film_id"])
+        assert len(line["film_id"]) < 1100
+        assert (line["message"], line["method"], line["printer_id"]) == ("hello", "A.B", "w-1")
+    assert third["film_id"] == "short"
     assert max(map(len, lines.getvalue().splitlines())) < 10_000
 
 
@@ -253,7 +242,7 @@ def test_a_traceback_keeps_more_of_itself() -> None:
     lines = Lines()
     text = "".join(f"line {number}\n" for number in range(10_000))
     for detail in (text[:16_000], text):
-        Log("job", "INFO", HandWorld(), lines).write(events.RPC_FAULT, "oh", fields={"detail": detail})
+        Log("ledger", "INFO", HandWorld(), lines).write(events.RPC_FAULT, "oh", fields={"detail": detail})
     whole, cut = lines.read_back()
     assert whole["detail"] == text[:16_000]
     assert cut["detail"].startswith("line 0\nline 1\n")

@@ -11,17 +11,16 @@ from generated.orchestrator.errors import ServiceUnavailable
 from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL
 from generated.orchestrator.records import JobRecord
 from runtime.call import Call
-from runtime.model.system import Event
 from runtime.stores.postgres import PostgresStore
 from runtime.stores.store import Exchanged, Held
-from runtime.worker.config import Outcome, WorkerConfig, WorkerEvents
+from runtime.worker.config import Outcome, WorkerConfig
 from runtime.worker.lease_worker import LeaseWorker
 from runtime.world import RealWorld
 from tests.runtime.stores.postgres.kit import Kit
+from tests.runtime.worker.events import EVENTS
 from tests.support.eventually import eventually
 
 OWNER = "the worker"
-TOLD = WorkerEvents(Event("started", "INFO"), Event("lost", "WARNING"))
 DONE = Outcome(JOB_COMPLETE, {"result": "1"})
 GIVEN_BACK = Outcome(JOB_FAIL, {"error": "given back"})
 UNSTORABLE = Outcome(JOB_FAIL, {"error": "not to be kept"}, final=True)
@@ -92,7 +91,7 @@ class Works:
         self._perform = perform
         assert JOB.lease is not None
         self.worker: LeaseWorker[JobRecord] = LeaseWorker(
-            self.store, JOB.lease, JOB.key, OWNER, pace, self._run, GIVEN_BACK, UNSTORABLE, TOLD
+            self.store, JOB.lease, JOB.key, OWNER, pace, self._run, GIVEN_BACK, UNSTORABLE, EVENTS
         )
 
     async def _run(self, record: JobRecord, held: Held) -> Outcome:

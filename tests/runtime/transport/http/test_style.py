@@ -10,8 +10,8 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from generated.taskqueue.messages import QUEUED, RUNNING, JobSummary
-from generated.taskqueue.system import SYSTEM
+from generated.studio.messages import DEVELOPING, WAITING, Film
+from generated.studio.system import SYSTEM
 from runtime.model.system import Instead, JsonStyle, Method, System
 from runtime.transport.http.codec import Codec, descriptor_of
 from runtime.transport.http.values import InvalidValue
@@ -81,11 +81,11 @@ def test_refusals_tell_all_that_is_known(styled: Served) -> None:
 
 def test_values_of_an_enum_may_be_in_lower_case() -> None:
     """They are read and written so, and in no other way."""
-    enum = descriptor_of(JobSummary).fields_by_name["status"].enum_type
+    enum = descriptor_of(Film).fields_by_name["state"].enum_type
     assert enum is not None
     codec = Codec(replace(SYSTEM, enum_spelling={enum.full_name: "lower"}))
-    assert json.loads(codec.writer(JobSummary)(JobSummary(status=QUEUED)))["status"] == "queued"
-    assert codec.reader(JobSummary)({"status": "running"}) == JobSummary(status=RUNNING)
-    with pytest.raises(InvalidValue, match="queued, running"):
-        codec.reader(JobSummary)({"status": "RUNNING"})
-    assert codec.renames(JobSummary)["RUNNING"] == "running"
+    assert json.loads(codec.writer(Film)(Film(state=WAITING)))["state"] == "waiting"
+    assert codec.reader(Film)({"state": "developing"}) == Film(state=DEVELOPING)
+    with pytest.raises(InvalidValue, match="waiting, developing"):
+        codec.reader(Film)({"state": "DEVELOPING"})
+    assert codec.renames(Film)["DEVELOPING"] == "developing"

@@ -8,7 +8,7 @@ import grpc
 import pytest
 from msgspec.structs import replace
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call.conditions import Failure
 from tests.runtime.transport.grpc.contract.support.carriers import (
     GROWING_S,
@@ -54,7 +54,7 @@ async def test_a_call_without_a_deadline_has_none(carrier: str) -> None:
     gate = Gate()
     gate.open()
     async with serving(carrier, gate) as served, plain_channel(served.address) as channel:
-        await plain_method(channel)(m.GetResultRequest(job_id="x"))
+        await plain_method(channel)(m.GetPrintRequest(film_id="x"))
     assert gate.calls[0].remaining() is None
 
 
@@ -76,7 +76,7 @@ async def test_a_deadline_of_a_client_of_grpc_cancels_the_handler(carrier: str) 
     async with serving(carrier, gate) as served, plain_channel(served.address) as channel:
         for seconds in GROWING_S:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await plain_method(channel)(m.GetResultRequest(job_id="x"), timeout=seconds)
+                await plain_method(channel)(m.GetPrintRequest(film_id="x"), timeout=seconds)
             assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             if gate.begun:
                 break
@@ -92,7 +92,7 @@ async def test_a_caller_that_is_cancelled_cancels_the_handler(sides: Sides) -> N
         given_up.cancel()
         await eventually(lambda: gate.cancelled == 1)
         gate.open()
-        assert (await kept).job_id == "kept"
+        assert (await kept).film_id == "kept"
         with pytest.raises(asyncio.CancelledError):
             await given_up
         await eventually(lambda: served.lines.read_back("rpc_error"))

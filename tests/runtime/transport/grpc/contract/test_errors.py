@@ -10,8 +10,8 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 from msgspec.structs import replace
 
-from generated.taskqueue import messages as m
-from generated.taskqueue.errors import InvalidRequest, JobNotFound, Unexpected
+from generated.studio import messages as m
+from generated.studio.errors import Broken, FilmUnknown, FormInvalid
 from runtime.call import Call
 from runtime.call.conditions import CallFailed, Condition, Failure
 from runtime.model.system import System
@@ -30,7 +30,7 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     serving,
 )
 
-REQUEST = m.GetResultRequest(job_id="x")
+REQUEST = m.GetPrintRequest(film_id="x")
 
 
 def condition_with(status: str, **more: Any) -> type[Condition]:
@@ -51,7 +51,7 @@ def knowing(*conditions: type[Condition]) -> System:
 def raising(error: BaseException) -> Handle:
     """A handler that fails."""
 
-    async def handle(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
+    async def handle(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
         raise error
 
     return handle
@@ -83,8 +83,8 @@ async def test_every_status_arrives_with_its_condition(sides: Sides) -> None:
     """A condition of the spec is the same class at the caller, with its status and its words."""
     raised: list[Condition] = []
 
-    async def handle(request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-        raised.append(CONDITIONS[request.job_id](f"it is {request.job_id}, 100 % ähnlich"))
+    async def handle(request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+        raised.append(CONDITIONS[request.film_id](f"it is {request.film_id}, 100 % ähnlich"))
         raise raised[-1]
 
     async with both(sides, handle, system=knowing(*CONDITIONS.values())) as (served, call):
@@ -92,7 +92,7 @@ async def test_every_status_arrives_with_its_condition(sides: Sides) -> None:
             with pytest.raises(condition) as caught:
                 await call(status)
             assert (caught.value.grpc, caught.value.message) == (status, raised[-1].message)
-            assert caught.value.origin == "ResultInternalService"
+            assert caught.value.origin == "ArchiveService"
         lines = served.lines.read_back("rpc_error")
     assert [line["grpc_code"] for line in lines] == list(CONDITIONS)
 
@@ -107,20 +107,20 @@ async def test_a_condition_that_a_client_does_not_know_is_its_status(sides: Side
 
 async def test_any_client_reads_what_the_condition_is(carrier: str) -> None:
     """Details are google.rpc's: the code, the system and the fields of the condition."""
-    failure = JobNotFound(job_id="job 7")
+    failure = FilmUnknown(film_id="7")
     async with (
         serving(carrier, raising(failure)) as served,
         plain_channel(served.address) as channel,
     ):
         error = await failure_of(plain_method(channel)(REQUEST))
-    assert (error.code(), error.details()) == (grpc.StatusCode.NOT_FOUND, "no job job 7")
-    assert dict(error.trailing_metadata() or ())["charter-condition"] == "job_not_found"
+    assert (error.code(), error.details()) == (grpc.StatusCode.NOT_FOUND, "no film 7")
+    assert dict(error.trailing_metadata() or ())["charter-condition"] == "film_unknown"
     status, (info,) = details_of(error)
-    assert (status.code, status.message) == (5, "no job job 7")
+    assert (status.code, status.message) == (5, "no film 7")
     assert (info.reason, info.domain, dict(info.metadata)) == (
-        "JOB_NOT_FOUND",
-        "taskqueue",
-        {"job_id": "job 7"},
+        "FILM_UNKNOWN",
+        "studio",
+        {"film_id": "7"},
     )
 
 
@@ -159,15 +159,15 @@ async def test_details_are_bounded(sides: Sides, letter: str) -> None:
 
 @pytest.mark.parametrize("data", [b"\x0a\x05ab", b"\x0a\x02\xff\xfe"], ids=["cut short", "no UTF-8"])
 async def test_a_message_that_cannot_be_read_is_the_callers_fault(carrier: str, data: bytes) -> None:
-    """It is the spec's invalid_request, with its details, and one line of the log."""
+    """It is the invalid request of the spec, with its details, and one line of the log."""
     async with serving(carrier) as served, plain_channel(served.address) as channel:
         error = await failure_of(channel.unary_unary(METHOD.path)(data))
         (line,) = served.lines.read_back()
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert dict(error.trailing_metadata() or ())["charter-condition"] == InvalidRequest.code
+    assert dict(error.trailing_metadata() or ())["charter-condition"] == FormInvalid.code
     _, (info,) = details_of(error)
-    assert info.reason == "INVALID_REQUEST"
-    assert (line["event"], line["grpc_code"], line["caller"]) == ("rpc_error", "INVALID_ARGUMENT", "gateway")
+    assert info.reason == "FORM_INVALID"
+    assert (line["event"], line["grpc_code"], line["caller"]) == ("rpc_error", "INVALID_ARGUMENT", "desk")
 
 
 async def test_a_method_that_nobody_has_is_unimplemented(carrier: str) -> None:
@@ -192,7 +192,7 @@ async def test_a_stream_of_a_method_that_nobody_has_is_unimplemented(carrier: st
 async def test_a_fault_of_a_handler_is_unexpected(sides: Sides) -> None:
     """The caller learns an id and nothing else; the log has the fault under that id."""
     async with both(sides, raising(RuntimeError("the secret is 42"))) as (served, call):
-        with pytest.raises(Unexpected) as caught:
+        with pytest.raises(Broken) as caught:
             await call(request_id="this one")
         (fault,) = served.lines.read_back("rpc_fault")
         (line,) = served.lines.read_back("rpc_error")

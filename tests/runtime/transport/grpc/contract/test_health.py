@@ -123,7 +123,7 @@ async def test_both_versions_of_reflection_answer_alike(carrier: str) -> None:
     asked = [
         Question(list_services="*"),
         Question(file_containing_symbol=METHOD.service),
-        Question(file_by_filename="taskqueue_internal.proto"),
+        Question(file_by_filename="studio_lab.proto"),
         Question(file_containing_symbol="no.such.Symbol"),
     ]
     async with serving(carrier) as served, plain_channel(served.address) as channel:

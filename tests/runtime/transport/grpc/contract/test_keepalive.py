@@ -12,7 +12,7 @@ import h2.connection
 import h2.events
 import pytest
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call.conditions import Failure
 from runtime.model.system import System
 from tests.runtime.transport.grpc.contract.support.carriers import (
@@ -147,7 +147,7 @@ async def test_a_connection_is_replaced_when_it_is_old(carrier: str, client: str
             if client == "plain":
                 async with plain_channel(relay.address) as channel:
                     method = plain_method(channel)
-                    request = m.GetResultRequest(job_id="x")
+                    request = m.GetPrintRequest(film_id="x")
                     await asyncio.gather(
                         *(call_on(lambda: plain_code(method(request))) for _ in range(CALLERS))
                     )
@@ -231,7 +231,7 @@ class CountingServer:
 
 async def test_a_busy_client_sends_no_pings_but_those_of_its_keepalive(carrier: str) -> None:
     """A server with a limit for pings takes others for too many, and sends the client away."""
-    message = m.GetResultResponse(found=True, output_summary="x" * 2**20).SerializeToString()
+    message = m.GetPrintResponse(found=True, caption="x" * 2**20).SerializeToString()
     peer = CountingServer(struct.pack(">BI", 0, len(message)) + message)
     server = await asyncio.start_server(peer.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]

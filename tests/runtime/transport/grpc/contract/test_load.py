@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call import Call
 from tests.runtime.transport.grpc.contract.support.carriers import (
     PATIENCE_S,
@@ -24,7 +24,7 @@ async def test_no_call_fails_under_load(carrier: str) -> None:
     """Each of them is answered, with what it asked for, by handlers that take their time."""
     most = under_way = 0
 
-    async def handle(request: m.GetResultRequest, call: Call) -> m.GetResultResponse:
+    async def handle(request: m.GetPrintRequest, call: Call) -> m.GetPrintResponse:
         nonlocal most, under_way
         under_way += 1
         most = max(most, under_way)
@@ -39,8 +39,8 @@ async def test_no_call_fails_under_load(carrier: str) -> None:
         async def call_on() -> None:
             nonlocal answered
             for number in numbers:
-                answer = await method(m.GetResultRequest(job_id=str(number)), timeout=PATIENCE_S)
-                assert answer.job_id == str(number)
+                answer = await method(m.GetPrintRequest(film_id=str(number)), timeout=PATIENCE_S)
+                assert answer.film_id == str(number)
                 answered += 1
 
         await asyncio.gather(*(call_on() for _ in range(IN_FLIGHT)))

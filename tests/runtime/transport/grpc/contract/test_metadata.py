@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.transport.grpc.carrier import CallRefused, make_client
 from tests.runtime.transport.grpc.contract.support.carriers import (
     METHOD,
@@ -25,7 +25,7 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     serving,
 )
 
-REQUEST = m.GetResultRequest(job_id="x")
+REQUEST = m.GetPrintRequest(film_id="x")
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 BINARY = bytes(range(256))
 

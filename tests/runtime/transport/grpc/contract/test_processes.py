@@ -6,12 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.specs.neutral import FOLDER, project
+
 ROOT = Path(__file__).resolve().parents[5]
 NODE = """
 import asyncio, sys
 import uvloop
 from runtime.transport.grpc import carrier
 carrier._load(sys.argv[1])  # As a node does, before anything else has loaded the library.
+from tests.support.specs.neutral import open_session
+open_session()
 from tests.runtime.transport.grpc.contract.support.carriers import calling, serving
 
 async def main():
@@ -32,7 +36,7 @@ def test_a_node_starts_processes_while_it_is_called(carrier: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", NODE, carrier],
         cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", FOLDER: str(project())},
         capture_output=True,
         text=True,
         check=False,

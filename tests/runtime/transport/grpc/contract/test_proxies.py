@@ -14,8 +14,8 @@ import grpc.aio
 import pytest
 from google.rpc import error_details_pb2, status_pb2
 
-from generated.taskqueue import messages as m
-from generated.taskqueue.errors import JobNotFound
+from generated.studio import messages as m
+from generated.studio.errors import FilmUnknown
 from runtime.call import Call
 from runtime.transport.grpc.carrier import CARRIERS
 from tests.runtime.transport.grpc.contract.support.carriers import (
@@ -36,7 +36,7 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
 )
 from tests.runtime.transport.grpc.contract.support.proxies import ASKED, proxying
 
-REQUEST = m.GetResultRequest(job_id="x")
+REQUEST = m.GetPrintRequest(film_id="x")
 IN_FLIGHT = 500
 
 
@@ -62,21 +62,21 @@ async def test_calls_of_every_client_pass(proxy: str, carrier: str, tmp_path: Pa
         for client in CARRIERS:
             async with calling(client, address) as call:
                 for text in ("x", "", "y" * 1_000_000):
-                    assert (await call(text)).job_id == text
+                    assert (await call(text)).film_id == text
         async with plain_channel(address) as channel:
-            assert (await plain_method(channel)(REQUEST)).job_id == "x"
+            assert (await plain_method(channel)(REQUEST)).film_id == "x"
 
 
 async def test_errors_pass_with_their_details(proxy: str, carrier: str, tmp_path: Path) -> None:
     """A condition is the same class at a client of ours, and google.rpc's details at any other."""
 
-    async def handle(request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-        raise JobNotFound(job_id=request.job_id)
+    async def handle(request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+        raise FilmUnknown(film_id=request.film_id)
 
     async with behind(proxy, tmp_path, carrier, handle) as (address, _):
         for client in CARRIERS:
             async with calling(client, address) as call:
-                with pytest.raises(JobNotFound, match="no job ü"):
+                with pytest.raises(FilmUnknown, match="no film ü"):
                     await call("ü")
         async with plain_channel(address) as channel:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -87,7 +87,7 @@ async def test_errors_pass_with_their_details(proxy: str, carrier: str, tmp_path
     )
     info: Any = error_details_pb2.ErrorInfo()
     assert status.details[0].Unpack(info)
-    assert (info.reason, dict(info.metadata)) == ("JOB_NOT_FOUND", {"job_id": "x"})
+    assert (info.reason, dict(info.metadata)) == ("FILM_UNKNOWN", {"film_id": "x"})
 
 
 async def test_a_deadline_passes_on(proxy: str, carrier: str, tmp_path: Path) -> None:
@@ -133,9 +133,9 @@ async def test_large_headers_of_one_client_do_not_hurt_another(
     """A call of another client is under way behind the same proxy, and goes on, as does the next one."""
     gate = Gate()
 
-    async def handle(request: m.GetResultRequest, call: Call) -> m.GetResultResponse:
+    async def handle(request: m.GetPrintRequest, call: Call) -> m.GetPrintResponse:
         # Whether the large headers arrive as such is up to the proxy, and how it packs them.
-        return await (echo if request.job_id == "guilty" else gate)(request, call)
+        return await (echo if request.film_id == "guilty" else gate)(request, call)
 
     async with (
         behind(proxy, tmp_path, carrier, handle) as (address, _),
@@ -146,7 +146,7 @@ async def test_large_headers_of_one_client_do_not_hurt_another(
         await eventually(lambda: gate.begun == 1)
         for _ in range(5):
             large = (("x-large", "".join(chr(33 + number % 90) for number in range(20_000))),)
-            request = m.GetResultRequest(job_id="guilty")
+            request = m.GetPrintRequest(film_id="guilty")
             await plain_code(plain_method(guilty)(request, metadata=large, timeout=PATIENCE_S))
         after = asyncio.ensure_future(plain_code(plain_method(innocent)(REQUEST)))
         await eventually(lambda: gate.begun == 2)

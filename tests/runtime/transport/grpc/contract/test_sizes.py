@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import pytest
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call import Call
 from runtime.call.conditions import Failure
 from tests.runtime.transport.grpc.contract.support.carriers import (
@@ -28,26 +28,26 @@ SMALL = with_limits(message_bytes=MOST)
 PACKINGS = (grpc.Compression.Gzip, grpc.Compression.Deflate)
 
 
-def request_of(size: int) -> m.GetResultRequest:
+def request_of(size: int) -> m.GetPrintRequest:
     """A request of so many bytes."""
-    made = m.GetResultRequest(job_id="x" * (size - 4 if size < 2**21 else size - 5))
+    made = m.GetPrintRequest(film_id="x" * (size - 4 if size < 2**21 else size - 5))
     assert made.ByteSize() == size
     return made
 
 
-async def fill(request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
+async def fill(request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
     """Answer with a message of as many bytes as was asked for."""
-    return m.GetResultResponse(output_bytes=b"x" * (int(request.job_id) - 4))
+    return m.GetPrintResponse(picture=b"x" * (int(request.film_id) - 4))
 
 
 async def test_a_request_at_the_limit_passes(sides: Sides) -> None:
     """The limit is the largest size that is allowed."""
 
-    async def handle(request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-        return m.GetResultResponse(runtime_ms=len(request.job_id))
+    async def handle(request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+        return m.GetPrintResponse(minutes=len(request.film_id))
 
     async with both(sides, handle, system=SMALL) as (served, call):
-        assert (await call("x" * (MOST - 4))).runtime_ms == MOST - 4
+        assert (await call("x" * (MOST - 4))).minutes == MOST - 4
         with pytest.raises(Failure) as caught:
             await call("x" * (MOST - 3))
         assert served.lines.read_back() == []
@@ -65,7 +65,7 @@ async def test_a_request_beyond_the_limit_is_refused_with_a_line(carrier: str, s
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await plain_method(channel)(request_of(size))
         (line,) = served.lines.read_back()
-        assert await plain_code(plain_method(channel)(m.GetResultRequest(job_id="100"))) == "OK"
+        assert await plain_code(plain_method(channel)(m.GetPrintRequest(film_id="100"))) == "OK"
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert caught.value.details() == f"the message has {size} bytes, and may have {MOST}"
     assert (line["event"], line["grpc_code"]) == ("rpc_error", "RESOURCE_EXHAUSTED")
@@ -80,7 +80,7 @@ async def test_a_request_far_beyond_the_limit_is_refused(carrier: str) -> None:
         for size in (2 * MOST + 1, 20 * MOST):
             assert await plain_code(plain_method(channel)(request_of(size))) == "RESOURCE_EXHAUSTED"
         lines = served.lines.read_back("rpc_error")
-        assert await plain_code(plain_method(channel)(m.GetResultRequest(job_id="100"))) == "OK"
+        assert await plain_code(plain_method(channel)(m.GetPrintRequest(film_id="100"))) == "OK"
     assert len(lines) == (2 if carrier == "direct" else 0)
 
 
@@ -101,8 +101,8 @@ async def test_an_answer_of_another_server_beyond_the_limit_is_refused(carrier: 
     """A client holds to the limit, whoever answers it."""
 
     async def answer(message: bytes, _context: Any) -> bytes:
-        size = int(m.GetResultRequest.FromString(message).job_id)
-        return m.GetResultResponse(output_bytes=b"x" * (size - 4)).SerializeToString()
+        size = int(m.GetPrintRequest.FromString(message).film_id)
+        return m.GetPrintResponse(picture=b"x" * (size - 4)).SerializeToString()
 
     async with (
         plain_server(answer) as (port, _),
@@ -123,7 +123,7 @@ async def test_a_compressed_request_is_unpacked(carrier: str, packing: grpc.Comp
         plain_channel(relay.address, compression=packing) as channel,
     ):
         text = "x" * 1_000_000
-        assert (await plain_method(channel)(m.GetResultRequest(job_id=text))).job_id == text
+        assert (await plain_method(channel)(m.GetPrintRequest(film_id=text))).film_id == text
     assert relay.up < 100_000 < relay.down
 
 
@@ -132,8 +132,8 @@ async def test_a_compressed_answer_is_unpacked(carrier: str, packing: grpc.Compr
     """A server of gRPC's own library may pack what it answers."""
 
     async def answer(message: bytes, _context: Any) -> bytes:
-        job_id = m.GetResultRequest.FromString(message).job_id
-        return m.GetResultResponse(job_id=job_id).SerializeToString()
+        film_id = m.GetPrintRequest.FromString(message).film_id
+        return m.GetPrintResponse(film_id=film_id).SerializeToString()
 
     text = "x" * 1_000_000
     async with (
@@ -141,7 +141,7 @@ async def test_a_compressed_answer_is_unpacked(carrier: str, packing: grpc.Compr
         relaying(port) as relay,
         calling(carrier, relay.address) as call,
     ):
-        assert (await call(text)).job_id == text
+        assert (await call(text)).film_id == text
     assert relay.down < 100_000 < relay.up
 
 

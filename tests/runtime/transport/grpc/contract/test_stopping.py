@@ -13,7 +13,7 @@ import grpc.aio
 import pytest
 from msgspec.structs import replace
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call import Call
 from runtime.call.conditions import Failure
 from runtime.model.system import Method, RetryProfile
@@ -42,7 +42,7 @@ RETRIED = replace(
         retry=RetryProfile("contract", frozenset(("UNAVAILABLE",)), 5, 10, 2.0, 1000, full_jitter=True),
     ),
 )
-Ask = Callable[[str], Awaitable[m.GetResultResponse]]
+Ask = Callable[[str], Awaitable[m.GetPrintResponse]]
 CLIENTS = ("grpcio", "direct", "plain")
 
 
@@ -56,19 +56,19 @@ async def asking(client: str, address: str, method: Method = METHOD) -> AsyncIte
     async with plain_channel(address) as channel:
         send = plain_method(channel)
 
-        async def ask(job_id: str) -> m.GetResultResponse:
-            answer: m.GetResultResponse = await send(
-                m.GetResultRequest(job_id=job_id), timeout=PATIENCE_S, wait_for_ready=True
+        async def ask(film_id: str) -> m.GetPrintResponse:
+            answer: m.GetPrintResponse = await send(
+                m.GetPrintRequest(film_id=film_id), timeout=PATIENCE_S, wait_for_ready=True
             )
             return answer
 
         yield ask
 
 
-async def outcome(ask: Ask, job_id: str) -> str:
+async def outcome(ask: Ask, film_id: str) -> str:
     """The status with which a call ends."""
     try:
-        assert (await ask(job_id)).job_id == job_id
+        assert (await ask(film_id)).film_id == film_id
     except Failure as failure:
         return failure.grpc
     except grpc.aio.AioRpcError as error:
@@ -188,7 +188,7 @@ async def test_a_client_of_grpc_is_cut_off_after_the_grace(carrier: str) -> None
     """It has a status that says that the server is gone, and not that the call was wrong."""
     gate = Gate()
     async with serving(carrier, gate) as served, plain_channel(served.address) as channel:
-        under_way = asyncio.ensure_future(plain_code(plain_method(channel)(m.GetResultRequest(job_id="x"))))
+        under_way = asyncio.ensure_future(plain_code(plain_method(channel)(m.GetPrintRequest(film_id="x"))))
         await eventually(lambda: gate.begun == 1)
         await served.server.stop(0.01)
         assert await under_way in CUT_OFF
@@ -227,7 +227,7 @@ async def test_a_port_is_free_again_after_a_stop(carrier: str) -> None:
         await call("first")
         await first.server.stop(PATIENCE_S)
         async with serving(carrier, port=first.port):
-            assert (await call("second")).job_id == "second"
+            assert (await call("second")).film_id == "second"
 
 
 async def test_a_port_that_is_taken_is_an_os_error(carrier: str) -> None:
@@ -243,7 +243,7 @@ async def test_a_port_that_is_taken_is_an_os_error(carrier: str) -> None:
 async def test_a_server_that_was_never_started_can_be_stopped(carrier: str) -> None:
     """As a node does whose start has failed half way."""
 
-    async def handle(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
+    async def handle(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
         raise AssertionError
 
     async with serving(carrier, handle, is_started=False) as served:

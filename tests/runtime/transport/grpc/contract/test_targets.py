@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call.conditions import Failure
 from runtime.transport.grpc.channel import GrpcChannel
 from tests.runtime.transport.grpc.contract.support.carriers import (
@@ -38,8 +38,8 @@ def socket_path() -> Iterator[str]:
 
 async def answer(message: bytes, _context: Any) -> bytes:
     """Answer as the method does, with gRPC's own library."""
-    job_id = m.GetResultRequest.FromString(message).job_id
-    return m.GetResultResponse(job_id=job_id).SerializeToString()
+    film_id = m.GetPrintRequest.FromString(message).film_id
+    return m.GetPrintResponse(film_id=film_id).SerializeToString()
 
 
 async def test_host_and_port_are_a_target_of_both_carriers(sides: Sides) -> None:
@@ -47,13 +47,13 @@ async def test_host_and_port_are_a_target_of_both_carriers(sides: Sides) -> None
     async with serving(sides.server) as served:
         for host in ("localhost", "127.0.0.1"):
             async with calling(sides.client, f"{host}:{served.port}") as call:
-                assert (await call(host)).job_id == host
+                assert (await call(host)).film_id == host
 
 
 async def test_grpcio_looks_a_name_up(carrier: str) -> None:
     """As `dns:///host:port`, with a server of either carrier."""
     async with serving(carrier) as served, calling("grpcio", f"dns:///localhost:{served.port}") as call:
-        assert (await call("x")).job_id == "x"
+        assert (await call("x")).film_id == "x"
 
 
 @pytest.mark.parametrize("form", ["unix:{}", "unix://{}"])
@@ -63,7 +63,7 @@ async def test_grpcio_calls_through_a_socket_of_the_machine(socket_path: str, fo
         plain_server(answer, f"unix:{socket_path}"),
         calling("grpcio", form.format(socket_path)) as call,
     ):
-        assert (await call("x")).job_id == "x"
+        assert (await call("x")).film_id == "x"
 
 
 async def test_grpcio_calls_several_addresses_in_turn(carrier: str) -> None:
@@ -131,7 +131,7 @@ async def test_a_call_waits_for_a_server_that_starts_later(sides: Sides) -> None
             assert caught.value.grpc == "UNAVAILABLE"
             assert not waiting.done()
             async with serving(sides.server, port=port):
-                assert (await waiting).job_id == "later"
+                assert (await waiting).film_id == "later"
 
 
 async def test_a_call_waits_no_longer_than_its_deadline(carrier: str) -> None:
@@ -156,4 +156,4 @@ async def test_a_client_finds_a_server_that_was_killed_again(sides: Sides) -> No
         with pytest.raises(Failure):
             await under_way
         async with serving(sides.server, port=first.port):
-            assert (await call("again")).job_id == "again"
+            assert (await call("again")).film_id == "again"

@@ -14,7 +14,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call.conditions import Failure
 from runtime.certs import Authority, Issued
 from runtime.transport.tls import Credentials, server_name
@@ -28,10 +28,10 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     serving,
 )
 
-NAME = server_name("taskqueue", COMPONENT)
-AUTHORITY, OTHER = Authority("taskqueue"), Authority("taskqueue")
-REQUEST = m.GetResultRequest(job_id="x")
-TOKENS = {"gateway": hashlib.sha256(b"secret").digest(), "worker": hashlib.sha256(b"other").digest()}
+NAME = server_name("studio", COMPONENT)
+AUTHORITY, OTHER = Authority("studio"), Authority("studio")
+REQUEST = m.GetPrintRequest(film_id="x")
+TOKENS = {"desk": hashlib.sha256(b"secret").digest(), "printer": hashlib.sha256(b"other").digest()}
 
 
 def credentials(principal: str, authority: Authority = AUTHORITY) -> Credentials:
@@ -71,14 +71,14 @@ async def test_a_caller_is_who_its_certificate_says(sides: Sides, callers: Gate)
     """By its one spiffe URI of the system; what that principal may not call is denied."""
     async with serving(sides.server, callers, tls=OWN, anonymous=None) as served:
         for principal, expected in (
-            ("gateway", "OK"),
-            ("worker", "PERMISSION_DENIED"),
+            ("desk", "OK"),
+            ("printer", "PERMISSION_DENIED"),
             ("stranger", "UNAUTHENTICATED"),
         ):
             assert await status_as(sides.client, served.address, credentials(principal)) == expected
         denied = served.lines.read_back("call_denied")
-    assert [each.caller for each in callers.calls] == ["gateway"]
-    assert [line.get("caller") for line in denied] == ["worker", None]
+    assert [each.caller for each in callers.calls] == ["desk"]
+    assert [line.get("caller") for line in denied] == ["printer", None]
 
 
 async def test_a_caller_without_a_certificate_is_refused(sides: Sides, callers: Gate) -> None:
@@ -86,28 +86,28 @@ async def test_a_caller_without_a_certificate_is_refused(sides: Sides, callers: 
     async with serving(sides.server, callers, tls=OWN, anonymous=None) as served:
         expected = "UNAUTHENTICATED" if sides.server == "direct" else "UNAVAILABLE"
         assert await status_as(sides.client, served.address, NOBODY) == expected
-        assert await status_as(sides.client, served.address, credentials("gateway")) == "OK"
-    assert [each.caller for each in callers.calls] == ["gateway"]
+        assert await status_as(sides.client, served.address, credentials("desk")) == "OK"
+    assert [each.caller for each in callers.calls] == ["desk"]
 
 
 async def test_a_listener_that_is_open_to_anyone_lets_anonymous_in(sides: Sides, callers: Gate) -> None:
     """A client without a certificate is the anonymous principal of the listener."""
     async with serving(sides.server, callers, tls=OWN, open_to_anyone=True) as served:
         assert await status_as(sides.client, served.address, NOBODY) == "OK"
-    assert [each.caller for each in callers.calls] == ["gateway"]
+    assert [each.caller for each in callers.calls] == ["desk"]
 
 
 async def test_a_certificate_counts_where_anyone_may_call(sides: Sides, callers: Gate) -> None:
     """direct asks for one without insisting; grpcio's library cannot, and its callers stay anonymous."""
     async with serving(sides.server, callers, tls=OWN, open_to_anyone=True) as served:
         expected = "PERMISSION_DENIED" if sides.server == "direct" else "OK"
-        assert await status_as(sides.client, served.address, credentials("worker")) == expected
+        assert await status_as(sides.client, served.address, credentials("printer")) == expected
 
 
 async def test_a_certificate_of_another_authority_is_refused(sides: Sides, callers: Gate) -> None:
     """There is no connection, and so no call."""
     async with serving(sides.server, callers, tls=OWN, anonymous=None) as served:
-        assert await status_as(sides.client, served.address, credentials("gateway", OTHER)) == "UNAVAILABLE"
+        assert await status_as(sides.client, served.address, credentials("desk", OTHER)) == "UNAVAILABLE"
     assert callers.begun == 0
 
 
@@ -116,16 +116,16 @@ async def test_a_server_of_another_authority_is_not_called(sides: Sides, callers
     issued = OTHER.issue(COMPONENT, [NAME])
     imposter = Credentials(OTHER.certificate, issued.certificate, issued.key)
     async with serving(sides.server, callers, tls=imposter, open_to_anyone=True) as served:
-        assert await status_as(sides.client, served.address, credentials("gateway")) == "UNAVAILABLE"
+        assert await status_as(sides.client, served.address, credentials("desk")) == "UNAVAILABLE"
     assert callers.begun == 0
 
 
 async def test_a_server_of_another_component_is_not_called(sides: Sides, callers: Gate) -> None:
     """A certificate of the right authority with the wrong name does not do."""
-    issued = AUTHORITY.issue("queue", [server_name("taskqueue", "queue")])
+    issued = AUTHORITY.issue("queue", [server_name("studio", "queue")])
     other = Credentials(AUTHORITY.certificate, issued.certificate, issued.key)
     async with serving(sides.server, callers, tls=other, open_to_anyone=True) as served:
-        assert await status_as(sides.client, served.address, credentials("gateway")) == "UNAVAILABLE"
+        assert await status_as(sides.client, served.address, credentials("desk")) == "UNAVAILABLE"
     assert callers.begun == 0
 
 
@@ -146,7 +146,7 @@ async def test_a_token_proves_a_caller_where_tls_is_off(sides: Sides, callers: G
             (None, "UNAUTHENTICATED"),
         ):
             assert await status_as(sides.client, served.address, None, token) == expected
-    assert [each.caller for each in callers.calls] == ["gateway"]
+    assert [each.caller for each in callers.calls] == ["desk"]
 
 
 # Renewal.
@@ -191,7 +191,7 @@ async def trusting(authority: Authority, address: str, shown: Issued) -> AsyncIt
 
 async def trusts(authority: Authority, address: str, issuer: Authority | None = None) -> str:
     """The status of a call on a new connection by a client that trusts one authority."""
-    shown = (issuer or authority).issue("gateway")
+    shown = (issuer or authority).issue("desk")
     async with trusting(authority, address, shown) as method:
         return await plain_code(method(REQUEST, timeout=20))
 
@@ -200,7 +200,7 @@ async def test_renewed_files_are_used_by_new_connections(carrier: str, callers: 
     """Without a restart, and connections that there are go on."""
     async with (
         serving(carrier, callers, tls=files.read(), anonymous=None) as served,
-        trusting(AUTHORITY, served.address, AUTHORITY.issue("gateway")) as before,
+        trusting(AUTHORITY, served.address, AUTHORITY.issue("desk")) as before,
     ):
         assert await plain_code(before(REQUEST)) == "OK"
         assert await trusts(OTHER, served.address) == "UNAVAILABLE"

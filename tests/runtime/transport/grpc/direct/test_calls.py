@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from generated.taskqueue.errors import JobNotFound
+from generated.studio.errors import FilmUnknown
 from runtime.call.conditions import CONDITION_HEADER, CallFailed
 from runtime.transport.grpc.direct.http2 import flood_guard
 from runtime.transport.grpc.direct.messages import RequestHeaders, make_timeout
@@ -234,13 +234,13 @@ async def test_a_failure_is_told_with_its_condition() -> None:
         ) -> bytes:
             if not at_once:
                 await asyncio.sleep(0)
-            raise JobNotFound.from_remote(words, "")
+            raise FilmUnknown.from_remote(words, "")
 
         async with serving_methods({"/a/fail": fail}) as (port, _), grpc_channel(port) as client:
             error = await failed(method(client, "/a/fail")(b""))
             assert error.code() is grpc.StatusCode.NOT_FOUND
             assert error.details() == words.replace("\ud800", "?")
-            assert dict(error.trailing_metadata() or ())[CONDITION_HEADER] == JobNotFound.code
+            assert dict(error.trailing_metadata() or ())[CONDITION_HEADER] == FilmUnknown.code
 
 
 async def test_a_failure_of_another_component_has_no_condition() -> None:
@@ -255,7 +255,7 @@ async def test_a_failure_of_another_component_has_no_condition() -> None:
         assert CONDITION_HEADER not in dict(error.trailing_metadata() or ())
 
 
-@pytest.mark.parametrize("words", [" ", "no job ' '? ", " 100% ü"])
+@pytest.mark.parametrize("words", [" ", "no film ' '? ", " 100% ü"])
 async def test_words_may_begin_and_end_with_blanks(words: str) -> None:
     """No value of a header may (RFC 9113, 8.2.1), so they are escaped, and read again as they were."""
 

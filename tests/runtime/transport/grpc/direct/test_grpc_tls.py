@@ -15,7 +15,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call import Call
 from runtime.certs import Authority, Issued
 from runtime.transport import tls, tls_listener
@@ -23,12 +23,12 @@ from runtime.transport.grpc.direct.http2 import keepalive
 from runtime.transport.tls import Credentials, server_name
 from tests.runtime.hand_world import Lines
 from tests.runtime.transport.grpc.direct.support.echo_application import PATIENCE_S
-from tests.runtime.transport.grpc.direct.support.grpc_fixtures import get_result, serving_system, system_with
+from tests.runtime.transport.grpc.direct.support.grpc_fixtures import get_print, serving_system, system_with
 
-REQUEST = m.GetResultRequest(job_id="x")
-AUTHORITY = Authority("taskqueue")
-NAME = server_name("taskqueue", "result")
-SERVER = AUTHORITY.issue("result", [NAME])
+REQUEST = m.GetPrintRequest(film_id="x")
+AUTHORITY = Authority("studio")
+NAME = server_name("studio", "archive")
+SERVER = AUTHORITY.issue("archive", [NAME])
 OWN = Credentials(AUTHORITY.certificate, SERVER.certificate, SERVER.key)
 
 
@@ -47,7 +47,7 @@ async def connected_by(port: int, issued: Issued | None = None) -> AsyncIterator
 async def called_by(port: int, issued: Issued | None = None) -> AsyncIterator[Any]:
     """The method, for such a client."""
     async with connected_by(port, issued) as client:
-        yield get_result(client)
+        yield get_print(client)
 
 
 class Callers:
@@ -56,9 +56,9 @@ class Callers:
     def __init__(self) -> None:
         self.seen: list[str] = []
 
-    async def __call__(self, _request: m.GetResultRequest, call: Call) -> m.GetResultResponse:
+    async def __call__(self, _request: m.GetPrintRequest, call: Call) -> m.GetPrintResponse:
         self.seen.append(call.caller)
-        return m.GetResultResponse(found=True)
+        return m.GetPrintResponse(found=True)
 
 
 async def code(call: Any) -> grpc.StatusCode:
@@ -74,13 +74,13 @@ async def test_a_caller_is_who_the_certificate_says() -> None:
     callers = Callers()
     async with serving_system(callers, tls=OWN, anonymous=None) as (port, _):
         for name, expected in (
-            ("gateway", grpc.StatusCode.OK),
-            ("worker", grpc.StatusCode.PERMISSION_DENIED),
+            ("desk", grpc.StatusCode.OK),
+            ("printer", grpc.StatusCode.PERMISSION_DENIED),
             ("stranger", grpc.StatusCode.UNAUTHENTICATED),
         ):
             async with called_by(port, AUTHORITY.issue(name)) as method:
                 assert await code(method(REQUEST)) is expected
-    assert callers.seen == ["gateway"]
+    assert callers.seen == ["desk"]
 
 
 @pytest.mark.req("CH-65", "TQ-165")
@@ -90,9 +90,9 @@ async def test_a_caller_without_a_certificate_is_unauthenticated() -> None:
     async with serving_system(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
         async with called_by(port) as method:
             assert await code(method(REQUEST)) is grpc.StatusCode.UNAUTHENTICATED
-        async with called_by(port, AUTHORITY.issue("gateway")) as method:
+        async with called_by(port, AUTHORITY.issue("desk")) as method:
             assert await code(method(REQUEST)) is grpc.StatusCode.OK
-    assert callers.seen == ["gateway"]
+    assert callers.seen == ["desk"]
     denied, line = lines.read_back()
     assert (denied["event"], line["event"], line["grpc_code"]) == (
         "call_denied",
@@ -108,7 +108,7 @@ async def test_where_all_have_to_prove_themselves_health_and_reflection_do_not_a
     async with serving_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, _):
         for issued, expected in (
             (None, grpc.StatusCode.UNAUTHENTICATED),
-            (AUTHORITY.issue("gateway"), grpc.StatusCode.OK),
+            (AUTHORITY.issue("desk"), grpc.StatusCode.OK),
         ):
             async with connected_by(port, issued) as opened:
                 client: Any = opened
@@ -132,7 +132,7 @@ async def test_a_certificate_of_another_authority_is_no_connection_and_a_line() 
     """A bad proof cannot be answered within the protocol, so the log says why."""
     callers, lines = Callers(), Lines()
     async with serving_system(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
-        async with called_by(port, Authority("taskqueue").issue("gateway")) as method:
+        async with called_by(port, Authority("studio").issue("desk")) as method:
             assert await code(method(REQUEST)) is grpc.StatusCode.UNAVAILABLE
         line = lines.read_back("handshake_failed")[0]
         assert (line["level"], line["message"].partition(" good: ")[0]) == (
@@ -146,17 +146,17 @@ async def test_a_certificate_of_another_authority_is_no_connection_and_a_line() 
 async def test_where_anyone_may_call_a_certificate_still_counts() -> None:
     """Without one a caller is anonymous; with one it is who it says, and a bad one is no connection."""
     callers = Callers()
-    async with serving_system(callers, tls=OWN, anonymous="gateway", open_to_anyone=True) as (port, _):
+    async with serving_system(callers, tls=OWN, anonymous="desk", open_to_anyone=True) as (port, _):
         for issued, expected in (
             (None, grpc.StatusCode.OK),
-            (AUTHORITY.issue("gateway"), grpc.StatusCode.OK),
-            (AUTHORITY.issue("worker"), grpc.StatusCode.PERMISSION_DENIED),
+            (AUTHORITY.issue("desk"), grpc.StatusCode.OK),
+            (AUTHORITY.issue("printer"), grpc.StatusCode.PERMISSION_DENIED),
             (AUTHORITY.issue("stranger"), grpc.StatusCode.UNAUTHENTICATED),
-            (Authority("taskqueue").issue("gateway"), grpc.StatusCode.UNAVAILABLE),
+            (Authority("studio").issue("desk"), grpc.StatusCode.UNAVAILABLE),
         ):
             async with called_by(port, issued) as method:
                 assert await code(method(REQUEST)) is expected
-    assert callers.seen == ["gateway", "gateway"]
+    assert callers.seen == ["desk", "desk"]
 
 
 async def test_a_handshake_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ async def test_a_handshake_that_fails_leaves_nothing_behind(monkeypatch: pytest.
 
 async def test_handshakes_that_do_not_end_count_as_connections() -> None:
     """One more client is closed at once, whether those before it have finished their handshakes or not."""
-    gateway = AUTHORITY.issue("gateway")
+    desk = AUTHORITY.issue("desk")
     async with serving_system(Callers(), system_with(connections=2), tls=OWN, anonymous=None) as (
         port,
         server,
@@ -203,7 +203,7 @@ async def test_handshakes_that_do_not_end_count_as_connections() -> None:
         async with asyncio.timeout(PATIENCE_S):
             while server._secured._handshakes:
                 await asyncio.sleep(0)
-        async with called_by(port, gateway) as method:
+        async with called_by(port, desk) as method:
             assert await code(method(REQUEST)) is grpc.StatusCode.OK
 
 
@@ -227,20 +227,20 @@ async def test_a_large_answer_over_tls() -> None:
     """Of many records, to a client that takes it in pieces."""
     output = bytes(range(256)) * 8000
 
-    async def handle(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-        return m.GetResultResponse(found=True, output_bytes=output)
+    async def handle(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+        return m.GetPrintResponse(found=True, picture=output)
 
-    gateway = AUTHORITY.issue("gateway")
+    desk = AUTHORITY.issue("desk")
     async with (
         serving_system(handle, tls=OWN, anonymous=None) as (port, _),
-        called_by(port, gateway) as method,
+        called_by(port, desk) as method,
     ):
-        assert (await method(REQUEST)).output_bytes == output
+        assert (await method(REQUEST)).picture == output
 
 
 async def test_old_versions_are_not_spoken_and_the_protocol_is_agreed_on() -> None:
     """A client learns in the handshake that this is HTTP/2."""
-    async with serving_system(Callers(), tls=OWN, anonymous="gateway", open_to_anyone=True) as (port, _):
+    async with serving_system(Callers(), tls=OWN, anonymous="desk", open_to_anyone=True) as (port, _):
         context = ssl.create_default_context(cadata=AUTHORITY.certificate.decode())
         context.set_alpn_protocols(["http/1.1", "h2"])
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=NAME)

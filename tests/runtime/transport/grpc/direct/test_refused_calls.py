@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call import Call
 from runtime.observe.metrics import Metrics
 from runtime.transport.grpc.direct import messages as grpc_messages
@@ -26,14 +26,14 @@ from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
 PATH = METHOD.path.encode()
 OK, INVALID, LATE, DENIED, EXHAUSTED, UNIMPLEMENTED, UNAUTHENTICATED = 0, 3, 4, 7, 8, 12, 16
 TOKEN = "a secret"
-TOKENS = {"gateway": hashlib.sha256(TOKEN.encode()).digest(), "worker": hashlib.sha256(b"worker").digest()}
-GOOD = frame_message(m.GetResultRequest(job_id="x").SerializeToString())
+TOKENS = {"desk": hashlib.sha256(TOKEN.encode()).digest(), "printer": hashlib.sha256(b"printer").digest()}
+GOOD = frame_message(m.GetPrintRequest(film_id="x").SerializeToString())
 NO_UTF8 = frame_message(b"\x0a\x02\xff\xfe")
 NO_MESSAGE = frame_message(b"\xff\xff\xff")
 
 
-async def found(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-    return m.GetResultResponse(found=True)
+async def found(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+    return m.GetPrintResponse(found=True)
 
 
 def bearer(token: str, scheme: str = "Bearer") -> tuple[bytes, bytes]:
@@ -77,7 +77,7 @@ async def test_a_call_that_no_method_answers_is_one_line(
     (line,) = lines.read_back()
     assert ended.status == status
     assert (line["event"], line["level"]) == ("rpc_error", "WARNING")
-    assert (line["method"], line["grpc_code"], line["caller"]) == (method, code, "gateway")
+    assert (line["method"], line["grpc_code"], line["caller"]) == (method, code, "desk")
     assert (line["request_id"], line["message"]) == ("id-1", ended.message)
 
 
@@ -86,8 +86,8 @@ async def test_an_answer_that_is_too_large_is_one_refusal() -> None:
     """It is counted and logged once, as what its caller was told, and not as an answer before that."""
     lines, metrics = Lines(), Metrics()
 
-    async def grow(request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-        return m.GetResultResponse(output_bytes=bytes(5000 if request.job_id == "x" else 10))
+    async def grow(request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+        return m.GetPrintResponse(picture=bytes(5000 if request.film_id == "x" else 10))
 
     system = system_with(message_bytes=4000)
     async with (
@@ -95,7 +95,7 @@ async def test_an_answer_that_is_too_large_is_one_refusal() -> None:
         raw.connected(port) as client,
     ):
         ended = await call_raw(client, 1, PATH, GOOD, (b"x-request-id", b"id-1"))
-        fits = frame_message(m.GetResultRequest(job_id="y").SerializeToString())
+        fits = frame_message(m.GetPrintRequest(film_id="y").SerializeToString())
         assert (await call_raw(client, 3, PATH, fits)).status == OK
     assert (ended.status, ended.message) == (EXHAUSTED, "the answer has 5003 bytes, and may have 4000")
     counted = {
@@ -104,7 +104,7 @@ async def test_an_answer_that_is_too_large_is_one_refusal() -> None:
         for sample in family.samples
         if sample.name == "charter_calls_total"
     }
-    assert counted == {("RESOURCE_EXHAUSTED", "gateway"): 1, ("OK", "gateway"): 1}
+    assert counted == {("RESOURCE_EXHAUSTED", "desk"): 1, ("OK", "desk"): 1}
     (line,) = lines.read_back("rpc_error")
     assert (line["method"], line["grpc_code"]) == (str(METHOD), "RESOURCE_EXHAUSTED")
     assert (line["request_id"], line["message"]) == ("id-1", ended.message)
@@ -135,7 +135,7 @@ async def test_headers_that_are_too_large_are_one_line() -> None:
     assert (ended.status, ended.message) == (EXHAUSTED, "the headers have more than 16384 bytes")
     (line,) = lines.read_back()
     assert (line["method"], line["grpc_code"]) == (str(METHOD), "RESOURCE_EXHAUSTED")
-    assert (line["caller"], line["message"]) == ("gateway", ended.message)
+    assert (line["caller"], line["message"]) == ("desk", ended.message)
 
 
 @pytest.mark.req("TQ-165")
@@ -155,7 +155,7 @@ async def test_a_call_that_is_cut_off_before_its_method_began_is_one_line() -> N
     """A deadline that is over, or a server that stops, in the very turn in which the message came."""
     lines = Lines()
 
-    async def never(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
+    async def never(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
         raise AssertionError("the method has begun")
 
     async with serving_system(never, lines=lines) as (port, server), raw.connected(port) as client:
@@ -178,7 +178,7 @@ async def test_a_caller_without_proof_does_not_learn_what_is_wrong_with_its_mess
     lines = Lines()
     ended = await ask(lines, PATH, NO_MESSAGE)
     assert ended.status == UNAUTHENTICATED
-    assert "GetResultRequest" not in ended.message
+    assert "GetPrintRequest" not in ended.message
     denied, line = lines.read_back()
     assert (denied["event"], line["event"], line["grpc_code"]) == (
         "call_denied",
@@ -197,12 +197,12 @@ async def test_nothing_is_decompressed_before_its_caller_is_proven(monkeypatch: 
         return bytes(decompress(packed, *given))
 
     monkeypatch.setattr(grpc_messages, "_decompress", count)
-    packed = gzip.compress(m.GetResultRequest(job_id="x").SerializeToString())
+    packed = gzip.compress(m.GetPrintRequest(film_id="x").SerializeToString())
     body, encoding = frame_message(packed, 1), (b"grpc-encoding", b"gzip")
     for proof, status in (
         ((), UNAUTHENTICATED),
         ((bearer("another"),), UNAUTHENTICATED),
-        ((bearer("worker"),), DENIED),
+        ((bearer("printer"),), DENIED),
     ):
         assert (await ask(Lines(), PATH, body, encoding, *proof)).status == status
     assert decompressed == []
@@ -260,7 +260,7 @@ async def test_the_scheme_of_a_token_is_taken_in_any_case(scheme: str) -> None:
     assert (await ask(Lines(), PATH, GOOD, bearer(TOKEN, scheme))).status == OK
 
 
-@pytest.mark.parametrize("second", [TOKEN, "worker", "unknown"])
+@pytest.mark.parametrize("second", [TOKEN, "printer", "unknown"])
 async def test_two_authorization_headers_prove_nothing(second: str) -> None:
     """Whatever they say: a proxy and a node might each take another one of them."""
     lines = Lines()

@@ -13,13 +13,13 @@ from google.protobuf import descriptor_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call import Call
 from runtime.transport.grpc.direct.services import REFLECTION
 from tests.runtime.transport.grpc.direct.support.echo_application import PATIENCE_S
 from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     METHOD,
-    get_result,
+    get_print,
     grpc_channel,
     method,
     serving_system,
@@ -28,8 +28,8 @@ from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
 Question, Health = health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse
 
 
-async def found(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-    return m.GetResultResponse(found=True)
+async def found(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+    return m.GetPrintResponse(found=True)
 
 
 async def soon(reading: Any) -> Any:
@@ -40,7 +40,7 @@ async def soon(reading: Any) -> Any:
 async def test_a_method_of_a_system_is_served() -> None:
     """The same server has the methods of the spec."""
     async with serving_system(found) as (port, _), grpc_channel(port) as client:
-        assert (await get_result(client)(m.GetResultRequest(job_id="x"))).found
+        assert (await get_print(client)(m.GetPrintRequest(film_id="x"))).found
 
 
 async def test_a_message_that_is_none_of_the_method_is_refused() -> None:
@@ -49,7 +49,7 @@ async def test_a_message_that_is_none_of_the_method_is_refused() -> None:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(client, METHOD.path)(b"\xff\xff")
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert "GetResultRequest" in (caught.value.details() or "")
+        assert "GetPrintRequest" in (caught.value.details() or "")
 
 
 async def test_health_can_be_asked() -> None:

@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call import Call
 from runtime.transport.grpc.direct.http2 import server_connection as connection
 from tests.runtime.transport.grpc.direct.support import raw_peer as raw
@@ -17,13 +17,13 @@ from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     METHOD,
     call_raw,
     frame_message,
-    get_result,
+    get_print,
     grpc_channel,
     serving_system,
     system_with,
 )
 
-REQUEST = m.GetResultRequest(job_id="x")
+REQUEST = m.GetPrintRequest(film_id="x")
 
 
 class WaitingHandler:
@@ -31,9 +31,9 @@ class WaitingHandler:
 
     def __init__(self, output: bytes = b"") -> None:
         self.begun, self.go_on, self.given_up = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._answer = m.GetResultResponse(found=True, output_bytes=output)
+        self._answer = m.GetPrintResponse(found=True, picture=output)
 
-    async def __call__(self, _request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
+    async def __call__(self, _request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
         self.begun.set()
         try:
             await self.go_on.wait()
@@ -47,7 +47,7 @@ async def test_a_call_under_way_is_answered_and_no_new_one_is_taken() -> None:
     """A client hears that it should go elsewhere, and gets what it has asked for before."""
     held = WaitingHandler()
     async with serving_system(held) as (port, server), grpc_channel(port) as client:
-        call = get_result(client)(REQUEST)
+        call = get_print(client)(REQUEST)
         await held.begun.wait()
         stopping = asyncio.create_task(server.stop(PATIENCE_S))
         with pytest.raises(ConnectionError):
@@ -60,7 +60,7 @@ async def test_a_call_under_way_is_answered_and_no_new_one_is_taken() -> None:
             while not all(each._is_going_away for each in server._calls.connections):
                 await asyncio.sleep(0)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await get_result(client)(REQUEST)
+            await get_print(client)(REQUEST)
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
         assert not stopping.done()
         held.go_on.set()
@@ -95,7 +95,7 @@ async def test_what_is_left_after_the_grace_is_cut_off() -> None:
     """Its client may ask somebody else, and its handler knows."""
     held = WaitingHandler()
     async with serving_system(held) as (port, server), grpc_channel(port) as client:
-        call = get_result(client)(REQUEST)
+        call = get_print(client)(REQUEST)
         await held.begun.wait()
         await server.stop(0.01)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -123,13 +123,13 @@ async def test_silent_clients_do_not_hold_up_a_stop(monkeypatch: pytest.MonkeyPa
 async def test_a_client_of_grpc_loses_no_call_while_a_server_stops() -> None:
     """Calls are made all the while, and go to another server as soon as the first one asks for it."""
 
-    async def found(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-        return m.GetResultResponse(found=True)
+    async def found(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+        return m.GetPrintResponse(found=True)
 
     async with serving_system(found) as (first, server), serving_system(found) as (second, _):
         target = f"ipv4:127.0.0.1:{first},127.0.0.1:{second}"
         async with grpc.aio.insecure_channel(target) as client:
-            method, is_over, made = get_result(client), asyncio.Event(), 0
+            method, is_over, made = get_print(client), asyncio.Event(), 0
 
             async def call_on() -> None:
                 nonlocal made
@@ -166,7 +166,7 @@ async def test_a_stop_that_is_cut_short_can_be_finished() -> None:
     """As a node does it, whose own time may be over first."""
     held = WaitingHandler()
     async with serving_system(held) as (port, server), grpc_channel(port) as client:
-        call = get_result(client)(REQUEST)
+        call = get_print(client)(REQUEST)
         await held.begun.wait()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
@@ -183,10 +183,10 @@ async def test_a_server_has_so_many_connections() -> None:
     held = WaitingHandler()
     held.go_on.set()
     async with serving_system(held, system_with(connections=1)) as (port, _), grpc_channel(port) as client:
-        assert (await get_result(client)(REQUEST)).found
+        assert (await get_print(client)(REQUEST)).found
         async with raw.connected(port) as another:
             assert await another.read_to_end() == []
-        assert (await get_result(client)(REQUEST)).found
+        assert (await get_print(client)(REQUEST)).found
 
 
 async def test_a_port_that_is_taken_is_told() -> None:

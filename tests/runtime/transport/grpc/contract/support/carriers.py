@@ -13,8 +13,8 @@ import grpc
 import grpc.aio
 from msgspec.structs import replace
 
-from generated.taskqueue import messages as m
-from generated.taskqueue.system import SYSTEM as GENERATED
+from generated.studio import messages as m
+from generated.studio.system import SYSTEM as GENERATED
 from runtime.call import Call, Invoke
 from runtime.call.endpoint import Endpoint
 from runtime.call.identity import Authenticator
@@ -49,15 +49,15 @@ METHOD = replace(
         method
         for service in GENERATED.services.values()
         for method in service.methods
-        if method.name == "GetResult"
+        if method.name == "GetPrint"
     ),
     check=None,
     max_request_bytes=None,
     policy=CallPolicy(deadline_ms=int(PATIENCE_S * 1000), idempotency="always"),
 )
 """A method that takes any message, and whose callers do not retry."""
-PRINCIPAL, COMPONENT = "gateway", "result"
-Handle = Callable[[m.GetResultRequest, Call], Awaitable[m.GetResultResponse]]
+PRINCIPAL, COMPONENT = "desk", "archive"
+Handle = Callable[[m.GetPrintRequest, Call], Awaitable[m.GetPrintResponse]]
 Options = Sequence[tuple[str, Any]]
 
 
@@ -74,9 +74,9 @@ class Sides(NamedTuple):
 ALL_SIDES = [Sides(server, client) for server in CARRIERS for client in CARRIERS]
 
 
-async def echo(request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
+async def echo(request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
     """Answer at once, with the id that was asked for."""
-    return m.GetResultResponse(found=True, job_id=request.job_id)
+    return m.GetPrintResponse(found=True, film_id=request.film_id)
 
 
 class Gate:
@@ -95,7 +95,7 @@ class Gate:
     def open(self) -> None:
         self._opened.set()
 
-    async def __call__(self, request: m.GetResultRequest, call: Call) -> m.GetResultResponse:
+    async def __call__(self, request: m.GetPrintRequest, call: Call) -> m.GetPrintResponse:
         self.calls.append(call)
         try:
             await self._opened.wait()
@@ -166,22 +166,22 @@ class Caller:
 
     def __init__(self, channel: GrpcChannel, method: Method) -> None:
         self.channel = channel
-        self._invoke: Invoke[m.GetResultRequest, m.GetResultResponse] = channel.bind(
-            method, m.GetResultRequest, m.GetResultResponse
+        self._invoke: Invoke[m.GetPrintRequest, m.GetPrintResponse] = channel.bind(
+            method, m.GetPrintRequest, m.GetPrintResponse
         )
 
     async def __call__(
         self,
-        job_id: str = "x",
+        film_id: str = "x",
         *,
         seconds: float | None = None,
         request_id: str | None = None,
         trace: str | None = None,
-    ) -> m.GetResultResponse:
+    ) -> m.GetPrintResponse:
         deadline = None if seconds is None else WORLD.monotonic() + seconds
         log = Log("client", "ERROR", WORLD, Lines())
         call = Call(WORLD, log, PRINCIPAL, deadline=deadline, request_id=request_id, trace=trace)
-        return await self._invoke(m.GetResultRequest(job_id=job_id), call)
+        return await self._invoke(m.GetPrintRequest(film_id=film_id), call)
 
 
 @asynccontextmanager
@@ -257,8 +257,8 @@ def plain_method(channel: Any) -> Any:
     """The method, for a client of gRPC's own library."""
     return channel.unary_unary(
         METHOD.path,
-        request_serializer=m.GetResultRequest.SerializeToString,
-        response_deserializer=m.GetResultResponse.FromString,
+        request_serializer=m.GetPrintRequest.SerializeToString,
+        response_deserializer=m.GetPrintResponse.FromString,
     )
 
 

@@ -12,8 +12,8 @@ import grpc
 import grpc.aio
 from msgspec.structs import replace
 
-from generated.taskqueue import messages as m
-from generated.taskqueue.system import SYSTEM
+from generated.studio import messages as m
+from generated.studio.system import SYSTEM
 from runtime.call import Call
 from runtime.call.conditions import Condition, Failure
 from runtime.call.endpoint import Endpoint
@@ -34,9 +34,9 @@ from tests.runtime.transport.grpc.direct.support import raw_peer as raw
 from tests.runtime.transport.grpc.direct.support.echo_application import limits, serving
 
 METHOD = next(
-    method for service in SYSTEM.services.values() for method in service.methods if method.name == "GetResult"
+    method for service in SYSTEM.services.values() for method in service.methods if method.name == "GetPrint"
 )
-Handle = Callable[[m.GetResultRequest, Call], Awaitable[m.GetResultResponse]]
+Handle = Callable[[m.GetPrintRequest, Call], Awaitable[m.GetPrintResponse]]
 
 
 async def echo(_headers: RequestHeaders, message: bytes, _names: tuple[bytes, ...]) -> bytes:
@@ -89,7 +89,7 @@ async def serving_system(
     handle: Handle,
     system: System = SYSTEM,
     tls: Credentials | None = None,
-    anonymous: str | None = "gateway",
+    anonymous: str | None = "desk",
     open_to_anyone: bool = False,
     lines: Lines | None = None,
     tokens: Mapping[str, bytes] | None = None,
@@ -123,12 +123,12 @@ def method(client: grpc.aio.Channel, path: str) -> Any:
     return made
 
 
-def get_result(client: grpc.aio.Channel) -> Any:
+def get_print(client: grpc.aio.Channel) -> Any:
     """The method, as a client has it."""
     return client.unary_unary(
         METHOD.path,
-        request_serializer=m.GetResultRequest.SerializeToString,
-        response_deserializer=m.GetResultResponse.FromString,
+        request_serializer=m.GetPrintRequest.SerializeToString,
+        response_deserializer=m.GetPrintResponse.FromString,
     )
 
 
