@@ -216,4 +216,4 @@ async def test_the_caller_is_named_by_the_engine() -> None:
     callee = Callee(down("INTERNAL"))
     with pytest.raises(CallFailed):
         await callee.call(method, request=request)
-    assert request.actor == "desk"  # type: ignore[attr-defined]
+    assert request.actor == "desk"

@@ -13,15 +13,22 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
+import generated
+import handlers
+from runtime.node.systems import system_names
+
 SYSTEMS = ("bakery", "nursery", "studio")
-SPECS = Path(__file__).parents[2] / "specs"
+ROOT = Path(__file__).parents[3]
+SPECS = ROOT / "tests/specs"
 FOLDER = "CHARTER_NEUTRAL_SPECS"
 """The variable with the folder of the session, for all of its processes."""
 _NAME = re.compile(rf"(generated|handlers)\.(?:{'|'.join(SYSTEMS)})(?:_[a-z0-9_]+)?")
@@ -59,12 +66,32 @@ def project() -> Path:
     return root
 
 
+def environment() -> dict[str, str]:
+    """Return the variables of a process that has the neutral systems and no others."""
+    # Its Python must not look into the folder that it is started in.
+    return {"PYTHONPATH": os.pathsep.join((str(project()), str(ROOT))), "PYTHONSAFEPATH": "1"}
+
+
+@contextmanager
+def replace_systems() -> Iterator[None]:
+    """Have the neutral systems instead of the shipped ones, here and in processes that are started."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment().items():
+            patch.setenv(name, value)
+        patch.setattr(generated, "__path__", [str(project() / "generated")])
+        patch.setattr(handlers, "__path__", [str(project() / "handlers")])
+        system_names.cache_clear()
+        yield
+    system_names.cache_clear()
+
+
 def _generate(root: Path) -> None:
     from codegen.__main__ import main as codegen
 
     for name in SYSTEMS:
         shutil.copytree(SPECS / name, root / "spec" / name, dirs_exist_ok=True)
-        if (handlers := SPECS / f"{name}_handlers").exists():
-            shutil.copytree(handlers, root / "handlers" / name, dirs_exist_ok=True)
+        if (written := SPECS / f"{name}_handlers").exists():
+            shutil.copytree(written, root / "handlers" / name, dirs_exist_ok=True)
+    (root / "handlers/__init__.py").touch()
     with redirect_stdout(io.StringIO()) as output:
         assert codegen(["generate", "--root", str(root)]) == 0, output.getvalue()

@@ -102,7 +102,7 @@ async def test_an_answer_of_another_server_beyond_the_limit_is_refused(carrier: 
 
     async def answer(message: bytes, _context: Any) -> bytes:
         size = int(m.GetPrintRequest.FromString(message).film_id)
-        return m.GetPrintResponse(picture=b"x" * (size - 4)).SerializeToString()
+        return bytes(m.GetPrintResponse(picture=b"x" * (size - 4)).SerializeToString())
 
     async with (
         plain_server(answer) as (port, _),
@@ -133,7 +133,7 @@ async def test_a_compressed_answer_is_unpacked(carrier: str, packing: grpc.Compr
 
     async def answer(message: bytes, _context: Any) -> bytes:
         film_id = m.GetPrintRequest.FromString(message).film_id
-        return m.GetPrintResponse(film_id=film_id).SerializeToString()
+        return bytes(m.GetPrintResponse(film_id=film_id).SerializeToString())
 
     text = "x" * 1_000_000
     async with (

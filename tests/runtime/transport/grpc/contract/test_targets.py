@@ -39,7 +39,7 @@ def socket_path() -> Iterator[str]:
 async def answer(message: bytes, _context: Any) -> bytes:
     """Answer as the method does, with gRPC's own library."""
     film_id = m.GetPrintRequest.FromString(message).film_id
-    return m.GetPrintResponse(film_id=film_id).SerializeToString()
+    return bytes(m.GetPrintResponse(film_id=film_id).SerializeToString())
 
 
 async def test_host_and_port_are_a_target_of_both_carriers(sides: Sides) -> None:

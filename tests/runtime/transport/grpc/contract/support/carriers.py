@@ -34,7 +34,7 @@ PATIENCE_S = 60.0
 GROWING_S = (0.05, 0.5, 5.0, 30.0)
 """Deadlines to be tried one after the other, where a call has to be under way before its deadline passes."""
 WORLD = RealWorld()
-SYSTEM = replace(
+SYSTEM: System = replace(
     GENERATED,
     keepalive=replace(
         GENERATED.keepalive,
@@ -44,7 +44,7 @@ SYSTEM = replace(
     ),
 )
 """A system whose pings no busy machine is too slow for."""
-METHOD = replace(
+METHOD: Method = replace(
     next(
         method
         for service in GENERATED.services.values()

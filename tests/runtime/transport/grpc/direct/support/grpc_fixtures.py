@@ -114,7 +114,8 @@ async def serving_system(
 
 def system_with(**changed: Any) -> System:
     """The system with other limits."""
-    return replace(SYSTEM, **changed)
+    changed_system: System = replace(SYSTEM, **changed)
+    return changed_system
 
 
 def method(client: grpc.aio.Channel, path: str) -> Any:
