@@ -23,7 +23,7 @@ class LoopWorld(RealWorld):
 
 
 class _InOrder(VirtualLoop):
-    """Calls what is ready in its order, as every loop does but those that look for races."""
+    """Runs ready callbacks in their order, as every loop does but those that look for races."""
 
     def _process_events(self, _event_list: list[Any], /) -> None:
         pass

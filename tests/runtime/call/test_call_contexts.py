@@ -37,7 +37,7 @@ seen: ContextVar[str] = ContextVar("seen", default="nothing")
 
 
 class Setting:
-    """A handler that sets a context variable and notes what was set when it began."""
+    """A handler that sets a context variable, and records its value at the start of the call."""
 
     def __init__(self) -> None:
         self.found: list[str] = []

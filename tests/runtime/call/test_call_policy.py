@@ -23,7 +23,7 @@ RETRYABLE = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"}
 
 
 class Callee:
-    """Fails a number of times in some way, then answers. Each attempt takes some of the world's time."""
+    """Fails a number of times, then answers. Each attempt takes some of the world's time."""
 
     def __init__(self, failure: Failure, failures: int = 99, takes: float = 0.0) -> None:
         self.world = HandWorld()
@@ -57,7 +57,7 @@ class Callee:
 
 
 def down(code: str = "UNAVAILABLE") -> CallFailed:
-    return CallFailed(code, "told to fail", "Test")
+    return CallFailed(code, "set to fail", "Test")
 
 
 @pytest.mark.req("TQ-156", "TQ-157")
@@ -126,7 +126,7 @@ async def test_a_submit_is_repeated_only_under_a_key(key: str, attempts: int) ->
 
 @pytest.mark.req("CH-75")
 @pytest.mark.parametrize("name", ["TakeFilm", "RemoveFilm", "FetchFilm", "MoveFilm"])
-async def test_what_is_unsafe_to_repeat_is_not_repeated(name: str) -> None:
+async def test_an_unsafe_call_is_not_repeated(name: str) -> None:
     """Pops, removals, fetches and swaps are tried once, whatever happens to them."""
     callee = Callee(down())
     with pytest.raises(CallFailed):
@@ -156,7 +156,7 @@ async def test_a_line_of_a_repeated_call_says_which_and_about_what() -> None:
 @pytest.mark.req("TQ-160", "TQ-161", "CH-74")
 @pytest.mark.parametrize("name", METHODS)
 async def test_every_attempt_has_the_deadline_of_its_method(name: str) -> None:
-    """Where nobody waits, each attempt gets the whole deadline of its method."""
+    """Without a deadline of the caller, each attempt has the whole deadline of its method."""
     callee = Callee(down("INTERNAL"))
     with pytest.raises(CallFailed):
         await callee.call(METHODS[name])
@@ -164,8 +164,8 @@ async def test_every_attempt_has_the_deadline_of_its_method(name: str) -> None:
 
 
 @pytest.mark.req("CH-73", "CH-74")
-async def test_an_attempt_has_no_more_than_what_is_left() -> None:
-    """An attempt has the smaller of its deadline and what is left of the caller's."""
+async def test_an_attempt_has_no_more_than_the_remaining_time() -> None:
+    """An attempt has the smaller of its deadline and the rest of the caller's."""
     callee = Callee(down(), takes=0.9)
     with pytest.raises(CallFailed):
         await callee.call(METHODS["ReadFilm"], seconds=2.5)
@@ -182,9 +182,9 @@ async def test_no_attempt_is_made_when_no_time_is_left() -> None:
 
 
 async def test_no_pause_outlasts_the_time_that_is_left() -> None:
-    """When the pause would use up the rest, the failure is told at once."""
+    """When the pause would use up the rest, the call fails at once."""
     callee = Callee(down())
-    with pytest.raises(CallFailed, match="told to fail"):
+    with pytest.raises(CallFailed, match="set to fail"):
         await callee.call(METHODS["ReadFilm"], seconds=0.25)
     assert callee.world.slept == [0.1]
 
@@ -200,7 +200,7 @@ async def test_a_compensation_has_time_of_its_own() -> None:
 
 @pytest.mark.req("CH-27", "CH-73", "TQ-076")
 async def test_a_rescue_is_one_attempt_with_time_of_its_own() -> None:
-    """The mode that a permission fixes holds even under another mode."""
+    """The mode of a permission wins over another mode."""
     for mode in (None, COMPENSATION):
         callee = Callee(down())
         with pytest.raises(CallFailed):

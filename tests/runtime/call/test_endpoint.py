@@ -1,4 +1,4 @@
-"""A method behind its guard: what its caller is told, and what the log and the metrics are."""
+"""Endpoints: the answer to the caller, the lines of the log, and the metrics."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_a_call_is_answered_and_counted() -> None:
 
 @pytest.mark.req("CH-65", "TQ-165")
 async def test_an_unproven_caller_gets_no_further() -> None:
-    """Identity comes first: a bad proof is told, logged and counted, and nothing else is looked at."""
+    """Identity comes first: a bad proof is answered, logged and counted before any other check."""
     served = Served(answering)
     refused = await served.refused(
         caller=AuthenticationError("the token is not known"), request=m.GetPrintRequest()
@@ -107,7 +107,7 @@ async def test_a_denial_is_logged_and_counted() -> None:
 
 @pytest.mark.req("TQ-061", "TQ-167", "CH-64")
 async def test_an_illegal_transition_has_an_event_of_its_own() -> None:
-    """A pair of states that is no edge is told as invalid, with the film that it was about."""
+    """A pair of states that is no edge is invalid; the log line has the film."""
     served = Served(answering, "MoveFilm")
     request = m.MoveFilmRequest(
         film_id="x", expected_state=m.DEVELOPED, next_state=m.DEVELOPING, actor="foreman"
@@ -144,7 +144,7 @@ async def test_a_refusal_is_one_line_with_all_that_is_known() -> None:
     "error", [KeyError("secret"), RuntimeError("secret"), GuardBreach("secret"), TimeoutError("secret")]
 )
 async def test_the_unexpected_leaks_nothing(error: Exception) -> None:
-    """The caller is told a correlation id and nothing else; the log has the traceback under it."""
+    """The caller gets a correlation id and no details; the log has the traceback under it."""
     served = Served(raising(error))
     refused = await served.refused(seconds=5.0)
     assert (refused.grpc, refused.message) == ("INTERNAL", "call the owner and say id-1")
@@ -156,7 +156,7 @@ async def test_the_unexpected_leaks_nothing(error: Exception) -> None:
 
 @pytest.mark.req("CH-77", "TQ-151", "TQ-154")
 @pytest.mark.parametrize("code", CODES)
-async def test_what_a_failed_call_downstream_looks_like(code: str) -> None:
+async def test_a_failed_call_downstream_is_converted(code: str) -> None:
     """Three codes pass through, two mean that something is unavailable, and the rest is our own fault."""
     served = Served(raising(CallFailed(code, "the text of another", "LedgerService")))
     refused = await served.refused(seconds=5.0)
@@ -171,8 +171,8 @@ async def test_what_a_failed_call_downstream_looks_like(code: str) -> None:
 
 @pytest.mark.req("CH-77", "TQ-153")
 @pytest.mark.parametrize("error", [CallFailed("UNAVAILABLE", "x", "Y"), TimeoutError()])
-async def test_a_deadline_that_has_passed_is_told_as_such(error: Exception) -> None:
-    """When the caller's own deadline is used up, that is what it is told."""
+async def test_an_expired_deadline_is_reported_as_such(error: Exception) -> None:
+    """When the caller's own deadline has expired, that is its answer."""
     served = Served(raising(error))
     refused = await served.refused(seconds=0.0)
     assert (refused.grpc, refused.message) == (
@@ -193,7 +193,7 @@ async def test_a_condition_of_another_component_passes_with_its_words() -> None:
 @pytest.mark.req("TQ-153", "TQ-165")
 @pytest.mark.parametrize(("seconds", "code"), [(1.0, "CANCELLED"), (0.0, "DEADLINE_EXCEEDED")])
 async def test_a_caller_that_stops_waiting_is_counted(seconds: float, code: str) -> None:
-    """Whoever leaves before the answer is told of in the log, by deadline or by choice."""
+    """A caller that leaves before the answer is logged, by deadline or by cancellation."""
 
     async def wait(_request: Any, _call: Call) -> None:
         await asyncio.Event().wait()
@@ -246,7 +246,7 @@ async def test_a_detached_handler_ends_after_its_caller_is_gone(detached: bool) 
 
 @pytest.mark.req("TQ-154")
 async def test_a_fault_after_the_caller_is_gone_is_logged() -> None:
-    """What breaks in a call that nobody waits for any more still leaves its traceback."""
+    """A fault in a call whose caller is gone still leaves its traceback."""
     slow = Slow(KeyError("late"))
     served = Served(slow, detached=True)
     asking = asyncio.create_task(served.ask())

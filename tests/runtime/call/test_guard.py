@@ -32,7 +32,7 @@ def store_print(**fields: Any) -> m.StorePrintRequest:
 
 
 @pytest.mark.req("CH-65", "TQ-023")
-def test_nobody_is_told_before_anything_is_looked_at() -> None:
+def test_the_caller_is_checked_before_the_request() -> None:
     """A caller without proof is unauthenticated on an internal method, however wrong its request is."""
     refused = refusal("StorePrint", "visitor", m.StorePrintRequest())
     assert (refused.grpc, refused.code) == ("UNAUTHENTICATED", "stranger")
@@ -49,7 +49,7 @@ def test_the_matrix_comes_before_the_rules() -> None:
 
 @pytest.mark.req("CH-65", "TQ-020")
 def test_a_condition_comes_before_the_rules() -> None:
-    """A permission holds only under its condition, however wrong the rest of the request is."""
+    """A permission needs its condition, however wrong the rest of the request is."""
     refused = refusal("StorePrint", "desk", store_print(film_id="", final_state=m.DEVELOPED))
     assert refused.grpc == "PERMISSION_DENIED"
     assert "final_state" in refused.message
@@ -67,7 +67,7 @@ def test_a_broken_rule_names_its_field() -> None:
 
 
 @pytest.mark.req("CH-54", "CH-55")
-def test_what_passes_is_put_in_order() -> None:
+def test_an_admitted_request_is_normalized() -> None:
     """A request that passes has its defaults, clamps and cuts when the handler sees it."""
     request = store_print(caption="é" * 1000, picture=b"x")
     Guard(SYSTEM).compile(METHODS["StorePrint"])("desk", request)
@@ -75,7 +75,7 @@ def test_what_passes_is_put_in_order() -> None:
     assert request.checksum == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
 
 
-def test_what_is_refused_is_left_as_it_was() -> None:
+def test_a_refused_request_is_left_as_it_was() -> None:
     """A request that is refused is not put in order first."""
     request = store_print(film_id="", caption="x" * 2000)
     refusal("StorePrint", "desk", request)
@@ -85,7 +85,7 @@ def test_what_is_refused_is_left_as_it_was() -> None:
 @pytest.mark.req("CH-65", "TQ-060")
 @pytest.mark.parametrize("actor", ["", "desk", "printer"])
 def test_an_actor_must_be_the_caller(actor: str) -> None:
-    """Whoever moves a film under another name is denied, before the edge is looked at."""
+    """A transition under the name of another caller is denied before its edge is checked."""
     request = m.MoveFilmRequest(film_id="x", actor=actor)
     assert refusal("MoveFilm", "foreman", request).grpc == "PERMISSION_DENIED"
 
@@ -124,7 +124,7 @@ def test_an_edge_is_driven_by_its_actors_only(actor: str) -> None:
 
 
 def test_a_method_in_no_row_is_denied_to_all() -> None:
-    """What the matrix does not name is denied, not allowed."""
+    """A method outside the caller matrix is denied."""
     system = replace(SYSTEM, matrix={})
     for principal in PRINCIPALS:
         with pytest.raises(Condition) as refused:
@@ -132,8 +132,8 @@ def test_a_method_in_no_row_is_denied_to_all() -> None:
         assert refused.value.grpc in ("PERMISSION_DENIED", "UNAUTHENTICATED")
 
 
-def test_conditions_of_a_permission_all_have_to_hold() -> None:
-    """With two conditions, one that holds is not enough."""
+def test_all_conditions_of_a_permission_are_required() -> None:
+    """Of two conditions, one that is met is not enough."""
     method: Method = METHODS["StorePrint"]
     only = Permission(only={"final_state": m.WITHDRAWN, "minutes": 0})
     admit = Guard(replace(SYSTEM, matrix={method.path: {"desk": only}})).compile(method)

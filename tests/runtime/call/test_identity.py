@@ -1,4 +1,4 @@
-"""Who is calling: only a certificate or a token tells, and nothing else names anybody."""
+"""Authentication: only a certificate or a token proves a principal."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def by_certificate(*uris: bytes) -> str:
 @pytest.mark.req("CH-65")
 @pytest.mark.parametrize("name", TOKENS)
 def test_a_token_names_its_principal(name: str) -> None:
-    """Each principal is told by its own token."""
+    """Each principal is identified by its own token."""
     assert by_token(TOKENS[name]) == name
 
 
 @pytest.mark.req("CH-65")
 @pytest.mark.parametrize("token", ["", "desk", "a secre", "a secret ", "A secret", "é"])
-def test_a_token_that_is_not_known_names_nobody(token: str) -> None:
-    """A token that is wrong in any way is refused, not taken for no token."""
+def test_an_unknown_token_is_refused(token: str) -> None:
+    """A wrong token is refused, and not treated as no token."""
     with pytest.raises(AuthenticationError, match="not known"):
         by_token(token)
 
 
 @pytest.mark.req("CH-65")
 @pytest.mark.parametrize("value", ["desk", "Basic a secret", "a secret", "bearers a secret", ""])
-def test_a_plain_name_in_metadata_names_nobody(value: str) -> None:
+def test_a_plain_name_in_metadata_is_no_proof(value: str) -> None:
     """Metadata that is no bearer token proves nothing, whatever it claims."""
     with pytest.raises(AuthenticationError, match="no bearer token"):
         Authenticator(SYSTEM, DIGESTS).identify((), value)
@@ -105,7 +105,7 @@ def test_a_certificate_of_anyone_else_is_refused(uri: bytes) -> None:
 
 @pytest.mark.req("CH-65")
 def test_a_certificate_is_never_outranked_by_a_token() -> None:
-    """Who shows a certificate is whom it names, or nobody; a token beside it changes nothing."""
+    """A caller with a certificate is its principal or is refused; a token beside it changes nothing."""
     ((_, value),) = token_metadata(TOKENS["printer"])
     caller = Authenticator(SYSTEM, DIGESTS).identify
     assert caller([b"spiffe://studio/desk"], value) == "desk"
@@ -115,7 +115,7 @@ def test_a_certificate_is_never_outranked_by_a_token() -> None:
 
 @pytest.mark.req("CH-65")
 def test_no_proof_is_the_anonymous_principal() -> None:
-    """Without proof a caller is the anonymous principal, or nobody in a system that has none."""
+    """Without proof a caller is the anonymous principal, or is refused in a system that has none."""
     assert Authenticator(SYSTEM, None).identify((), None) == "visitor"
     proven_only = {name: each for name, each in SYSTEM.principals.items() if not each.anonymous}
     with pytest.raises(AuthenticationError, match="no certificate and no token"):
@@ -124,7 +124,7 @@ def test_no_proof_is_the_anonymous_principal() -> None:
 
 @pytest.mark.req("CH-65")
 def test_a_certificate_has_one_uri_name() -> None:
-    """Two names in one certificate name nobody, even if each of them would do."""
+    """A certificate with two names is refused, even if each of them is a principal's."""
     names = (b"spiffe://studio/desk", b"spiffe://studio/printer")
     with pytest.raises(AuthenticationError, match="more than one URI name"):
         Authenticator(SYSTEM, DIGESTS).identify(names, None)

@@ -57,7 +57,7 @@ def first_choice(world: World) -> str:
     ],
 )
 def test_the_owner_of_a_key_is_the_same_in_every_language(key: str, index: int) -> None:
-    """The vectors hold for six nodes: the first 8 bytes of SHA-256, big-endian, modulo 6."""
+    """The vectors are for six nodes: the first 8 bytes of SHA-256, big-endian, modulo 6."""
     assert find_owner(key, 6) == index
 
 

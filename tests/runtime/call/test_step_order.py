@@ -50,7 +50,7 @@ class Recorder:
 
     async def _answer(self, method: Method, response: type[Any]) -> Any:
         if method.name in self.failing:
-            raise CallFailed("UNAVAILABLE", "told to fail", "Test")
+            raise CallFailed("UNAVAILABLE", "set to fail", "Test")
         self.reached.append(method.name)
         return response(found=True, film_id="j") if response is TakeFilmResponse else response()
 
@@ -78,7 +78,7 @@ class Actor:
     async def store(self, film_id: str = "j") -> None:
         await self._archive.store_print(StorePrintRequest(film_id=film_id), self.call)
 
-    async def move(
+    async def transition(
         self, source: FilmState.ValueType, target: FilmState.ValueType, call: Call | None = None
     ) -> None:
         request = MoveFilmRequest(film_id="j", expected_state=source, next_state=target)
@@ -88,14 +88,14 @@ class Actor:
         """The message with which a transition is refused, before it is sent."""
         reached = len(self.recorder.reached)
         with pytest.raises(Failure) as caught:
-            await self.move(source, target)
+            await self.transition(source, target)
         assert caught.value.grpc == "PERMISSION_DENIED"
         assert len(self.recorder.reached) == reached
         return caught.value.message
 
 
 async def test_a_transition_without_its_steps_is_refused() -> None:
-    """None of them, or not all: what is missing is named, the callee hears nothing, and the log does."""
+    """None of them, or not all: the missing step is named and logged, and the callee gets no call."""
     desk = Actor("desk")
     assert "'withdraw' comes after RackService.RemoveFilm" in await desk.refused(WAITING, WITHDRAWN)
     await desk.remove()
@@ -103,12 +103,12 @@ async def test_a_transition_without_its_steps_is_refused() -> None:
     denied = desk.lines.read_back("call_denied")
     assert [line["method"] for line in denied] == ["LedgerService.MoveFilm"] * 2
     await desk.store()
-    await desk.move(WAITING, WITHDRAWN)
+    await desk.transition(WAITING, WITHDRAWN)
     assert desk.recorder.reached == ["RemoveFilm", "StorePrint", "MoveFilm"]
 
 
 async def test_the_order_counts() -> None:
-    """The same steps the other way round are not the order."""
+    """The same steps in another order are refused."""
     desk = Actor("desk")
     await desk.store()
     await desk.remove()
@@ -137,12 +137,12 @@ async def test_a_step_that_failed_is_not_completed() -> None:
     assert "StorePrint" in await foreman.refused(DEVELOPING, DEVELOPED)
 
 
-async def test_a_step_may_learn_from_its_answer_what_it_is_about() -> None:
+async def test_a_step_may_have_its_entity_from_the_answer() -> None:
     """A take names no film; the one in its answer is the one that may be begun."""
     foreman = Actor("foreman")
     await foreman.take()
     await foreman.read()
-    await foreman.move(WAITING, DEVELOPING)
+    await foreman.transition(WAITING, DEVELOPING)
     assert foreman.recorder.reached[-1] == "MoveFilm"
 
 
@@ -151,14 +151,14 @@ async def test_a_call_under_other_rules_is_the_same_call() -> None:
     foreman = Actor("foreman")
     under = foreman.call.under(COMPENSATION)
     await foreman.store()
-    await foreman.move(DEVELOPING, DEVELOPED, under)
+    await foreman.transition(DEVELOPING, DEVELOPED, under)
 
 
 async def test_a_transition_uses_its_steps_up() -> None:
     """The next one needs its own, and a call that goes on for ever remembers no more than it has to."""
     foreman = Actor("foreman")
     await foreman.store()
-    await foreman.move(DEVELOPING, DEVELOPED)
+    await foreman.transition(DEVELOPING, DEVELOPED)
     assert foreman.call.steps == {}
     assert "StorePrint" in await foreman.refused(DEVELOPING, DEVELOPED)
 
@@ -169,9 +169,9 @@ async def test_an_attempt_that_failed_uses_nothing_up() -> None:
     await foreman.store()
     foreman.recorder.failing.add("MoveFilm")
     with pytest.raises(CallFailed):
-        await foreman.move(DEVELOPING, DEVELOPED)
+        await foreman.transition(DEVELOPING, DEVELOPED)
     foreman.recorder.failing.clear()
-    await foreman.move(DEVELOPING, DEVELOPED)
+    await foreman.transition(DEVELOPING, DEVELOPED)
 
 
 def test_a_component_without_an_order_has_its_channel_as_it_is() -> None:

@@ -42,7 +42,7 @@ NODES = ["desk", "ledger", "rack", "foreman", "printer", "archive"]
 
 
 def together(test: Callable[..., Any]) -> Any:
-    """Marks a test of the shared deployment: in its loop, and in one process if there are several."""
+    """Mark a test of the shared deployment: in its loop, and in one process if there are several."""
     return pytest.mark.xdist_group("launch")(pytest.mark.asyncio(loop_scope="module")(test))
 
 
@@ -60,7 +60,7 @@ async def deployment() -> AsyncIterator[Launched]:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended; one that nobody has waited for yet has ended too."""
+    """Whether a process has ended; a zombie has ended, too."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -82,7 +82,7 @@ async def test_an_entity_goes_through_it(deployment: Launched) -> None:
 
 
 @together
-async def test_it_tells_where_each_node_listens_and_what_a_client_needs(deployment: Launched) -> None:
+async def test_it_has_the_endpoints_and_the_variables_of_a_client(deployment: Launched) -> None:
     """Endpoints are those of listening nodes; the environment of a client has no secret of a node."""
     assert list(deployment.endpoints) == [name for name in NODES if name != "printer"]
     assert deployment.env["CHARTER_DEPLOYMENT"] == ROOMS
@@ -93,7 +93,7 @@ async def test_it_tells_where_each_node_listens_and_what_a_client_needs(deployme
 
 @together
 async def test_a_client_can_prove_itself_as_a_principal(deployment: Launched) -> None:
-    """A client made for a principal may do what the principal may, and no more."""
+    """A client of a principal has the permissions of the principal, and no others."""
     async with deployment.client("desk") as client:
         rack = client.of(RackServiceClient)
         none = RemoveFilmRequest(film_id="none")
@@ -106,7 +106,7 @@ async def test_a_client_can_prove_itself_as_a_principal(deployment: Launched) ->
 
 
 @together
-async def test_nobody_inside_answers_without_proof(deployment: Launched) -> None:
+async def test_an_internal_node_refuses_callers_without_proof(deployment: Launched) -> None:
     """A node that serves only principals with certificates does not talk to someone without one."""
     async with deployment.client() as client:
         foreman = client.of(ForemanServiceClient)
@@ -123,7 +123,7 @@ async def test_each_node_has_a_log_of_json_lines(deployment: Launched) -> None:
 
 @together
 async def test_a_node_that_dies_is_named_with_its_last_lines(deployment: Launched) -> None:
-    """An end that nobody asked for is told with name, code and log; the node can be started again."""
+    """An unexpected end is reported with name, code and log; the node can be started again."""
     process = deployment.processes["rack"]
     pid = process.pid
     assert pid is not None
@@ -166,7 +166,7 @@ async def test_a_node_that_will_not_stop_is_killed(deployment: Launched) -> None
 
 
 def last_table(screen: str) -> str:
-    """What a terminal shows in the end, from the title of the table on, which is in italics."""
+    """The last table of a terminal, from its title on, which is in italics."""
     return screen.rpartition(f"\x1b[3m{ROOMS}")[2]
 
 
@@ -191,7 +191,7 @@ async def test_a_terminal_shows_a_table(deployment: Launched) -> None:
 
 
 def test_it_prints_one_ready_line_and_stops_callers_first(tmp_path: Path) -> None:
-    """Standard output is one line for programs; SIGTERM stops callers before what they call, exit code 0."""
+    """Standard output is one line for programs; SIGTERM stops callers before callees, exit code 0."""
     with up(tmp_path, ROOMS, "--tls", "off", STUDIO_LOG="ERROR") as running:
         assert running.ready["deployment"] == ROOMS
         assert set(running.ready) == {"deployment", "endpoints", "env"}
@@ -224,8 +224,8 @@ def test_no_node_outlives_a_launcher_that_is_killed(tmp_path: Path) -> None:
     assert all(gone(node.pid) for node in nodes)
 
 
-def test_a_taken_port_is_told_before_anything_starts() -> None:
-    """The message has the port, its variable and node, who has it, and the way out."""
+def test_a_used_port_is_reported_before_anything_starts() -> None:
+    """The message has the port, its variable and node, the process that uses it, and a hint."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         result = run("up", ROOMS, "--set", f"RACK_PORT={port}", "--ports", "auto")
@@ -237,7 +237,7 @@ def test_a_taken_port_is_told_before_anything_starts() -> None:
     assert result.stdout == ""
 
 
-async def test_a_node_that_cannot_start_is_told() -> None:
+async def test_a_node_that_cannot_start_is_reported() -> None:
     """A node that ends while the others come up takes the whole deployment down, with its own words."""
 
     def steal(line: str) -> None:

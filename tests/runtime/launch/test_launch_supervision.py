@@ -34,7 +34,7 @@ RESTARTED = "restart 1 of at most 5 in a row follows in 0.5 s"
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that the user of the database may pass through, whoever runs the tests."""
+    """A folder that the user of the database may pass through."""
     with tempfile.TemporaryDirectory(prefix="charter-up-") as made:
         Path(made).chmod(0o711)
         yield Path(made)
@@ -88,7 +88,7 @@ async def develop_film(address: str) -> None:
 
 
 def is_up(server: EmbeddedServer) -> bool:
-    """Whether a server has come up; False also while a child of the killed one is in its way."""
+    """Whether a server is up; False also while a child of the killed one blocks it."""
     try:
         server.wait()
     except EmbeddedError:

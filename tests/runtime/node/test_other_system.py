@@ -30,7 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROOT = Path(__file__).parents[3]
 SPECS = ROOT / "tests/specs"
-NOBODY = "00000000-0000-4000-8000-000000000000"
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
 waybills = (f"DE{number:09}" for number in itertools.count(1))
 
 
@@ -134,7 +134,7 @@ def states(locker: Launched) -> Any:
 async def test_a_parcel_is_announced_stored_and_collected(
     locker: Launched, courier: Person, recipient: Person
 ) -> None:
-    """Two principals, two components and three states: the way that most parcels go."""
+    """Two principals, two components and three states: the transitions of most parcels."""
     parcel = await courier.stored()
     state = states(locker)
     assert (parcel.state, parcel.door, parcel.size) == (state.STORED, 7, 1)
@@ -149,7 +149,7 @@ async def test_a_parcel_is_announced_stored_and_collected(
     assert (again.known, again.parcel) == (True, collected)
 
 
-async def test_what_is_not_collected_goes_back(locker: Launched, courier: Person) -> None:
+async def test_an_uncollected_parcel_is_returned(locker: Launched, courier: Person) -> None:
     """Two steps under other rules of the same lifecycle, one of which sets a field."""
     parcel = await courier.stored()
     back = (await courier.ask("ReturnParcel", parcel_id=parcel.parcel_id)).parcel
@@ -158,7 +158,7 @@ async def test_what_is_not_collected_goes_back(locker: Launched, courier: Person
         await courier.ask("StoreParcel", parcel_id=parcel.parcel_id, door=1)
 
 
-async def test_requests_are_held_to_the_rules_of_the_spec(courier: Person) -> None:
+async def test_requests_are_checked_by_the_rules_of_the_spec(courier: Person) -> None:
     """Patterns, ranges, lengths and nested rules, under the name that this spec has for the condition."""
     with refused("INVALID_ARGUMENT", "form_invalid", "waybill"):
         await courier.announced(waybill="X1")
@@ -167,11 +167,11 @@ async def test_requests_are_held_to_the_rules_of_the_spec(courier: Person) -> No
     with refused("INVALID_ARGUMENT", "form_invalid", "photo"):
         await courier.announced(photo=b"x" * 65_537)
     with refused("INVALID_ARGUMENT", "form_invalid", "door"):
-        await courier.ask("StoreParcel", parcel_id=NOBODY, door=25)
+        await courier.ask("StoreParcel", parcel_id=UNKNOWN, door=25)
 
 
-async def test_the_matrix_tells_people_apart(courier: Person, recipient: Person) -> None:
-    """A token proves the courier, who may not collect; whoever shows none may not announce."""
+async def test_the_caller_matrix_separates_principals(courier: Person, recipient: Person) -> None:
+    """A token proves the courier, who may not collect; a caller without one may not announce."""
     parcel = await courier.stored()
     with refused("PERMISSION_DENIED", "not_allowed", "courier"):
         await courier.ask("CollectParcel", parcel_id=parcel.parcel_id, code="123456")
@@ -189,13 +189,13 @@ async def test_handlers_raise_the_conditions_of_their_spec(
     with refused("FAILED_PRECONDITION", "duty_unpaid"):
         await recipient.ask("CollectParcel", parcel_id=parcel.parcel_id, code="123456")
     with refused("NOT_FOUND", "parcel_unknown"):
-        await recipient.ask("FindParcel", parcel_id=NOBODY)
+        await recipient.ask("FindParcel", parcel_id=UNKNOWN)
 
-    async def told() -> list[str]:
+    async def find_messages() -> list[str]:
         found = [line for each in locker.processes.values() for line in lines(each, "code_refused")]
         return [line["message"] for line in found if line["parcel_id"] == parcel.parcel_id]
 
-    assert await eventually(told, what="a line about the wrong code") == ["wrong code at corner"]
+    assert await eventually(find_messages, what="a line about the wrong code") == ["wrong code at corner"]
 
 
 async def test_the_vault_is_for_the_desk_alone(locker: Launched, courier: Person, recipient: Person) -> None:
@@ -217,26 +217,24 @@ async def test_the_vault_is_for_the_desk_alone(locker: Launched, courier: Person
         with refused("PERMISSION_DENIED", "not_allowed", "goes through VaultService.ExpireParcel alone"):
             await desk.ask("MoveParcel", "VaultService", **expiring, **named)
         unpaid = {"expected_state": state.STORED, "next_state": state.COLLECTED}
-        moved = await desk.ask("MoveParcel", "VaultService", **unpaid, **named)
-        assert (moved.moved, moved.state) == (False, state.STORED)
+        response = await desk.ask("MoveParcel", "VaultService", **unpaid, **named)
+        assert (response.moved, response.state) == (False, state.STORED)
     async with locker.client("vault") as client:
         with refused("PERMISSION_DENIED", "not_allowed", "vault"):
             await Person(client).ask("ReadParcel", "VaultService", **named)
 
 
-async def test_a_vault_that_is_down_is_told_in_the_words_of_the_spec(
-    locker: Launched, recipient: Person
-) -> None:
+async def test_a_vault_that_is_down_is_a_condition_of_the_spec(locker: Launched, recipient: Person) -> None:
     """Other components that do not answer have a condition of their own in each spec, until they are back."""
     if "vault" in locker.endpoints:
         await locker.stop("vault")
         with refused("UNAVAILABLE", "vault_closed", "VaultService does not answer"):
-            await recipient.ask("FindParcel", parcel_id=NOBODY)
+            await recipient.ask("FindParcel", parcel_id=UNKNOWN)
         await locker.restart("vault")
 
     async def found() -> str:
         with pytest.raises(Failure) as caught:
-            await recipient.ask("FindParcel", parcel_id=NOBODY)
+            await recipient.ask("FindParcel", parcel_id=UNKNOWN)
         return caught.value.grpc
 
     await eventually(found, wanted=lambda code: code == "NOT_FOUND", what="an answer of the vault")

@@ -34,7 +34,7 @@ def linger(loop, *args, **kwargs):
 lingering = threading.Event()
 base_events.BaseEventLoop.call_soon_threadsafe = linger
 """
-"""A thread of a library tells the loop of an answer, and does not return before the interpreter ends."""
+"""A thread of a library wakes the loop, and does not return before the interpreter ends."""
 
 READING = """
 import asyncio, obstore.store

@@ -55,7 +55,7 @@ def problems(place: str, **settings: str) -> tuple[str, ...]:
     ],
 )
 def test_a_node_that_recognises_no_caller_does_not_start(place: str, callers: str) -> None:
-    """It names the tokens that it lacks, and TLS as the other way."""
+    """It names the missing tokens, and TLS as the alternative."""
     node = place.rpartition(".")[2]
     assert problems(place) == (
         f"ACCEPTED_TOKENS: is not set, and TLS is off, so {node} recognises no caller ({callers}) "

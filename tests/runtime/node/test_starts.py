@@ -1,4 +1,4 @@
-"""A process loads what it uses and nothing else, for every start pays for what is loaded."""
+"""A process loads the modules that it uses and no others, as every start pays for them."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def loaded(code: str, *arguments: str, **environ: str) -> set[str]:
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    told = next(line for line in done.stdout.splitlines() if line.startswith("loaded:"))
-    return {*told.split()[1:]}
+    line = next(line for line in done.stdout.splitlines() if line.startswith("loaded:"))
+    return {*line.split()[1:]}
 
 
 def among(modules: set[str], *heavy: Iterable[str]) -> list[str]:
@@ -70,7 +70,7 @@ def among(modules: set[str], *heavy: Iterable[str]) -> list[str]:
 
 
 def test_the_engine_loads_no_transport_and_no_store() -> None:
-    """What a node speaks and where it keeps things is known by its tables, and loaded after them."""
+    """The transports and stores of a node are known by its tables, and loaded after them."""
     modules = loaded("import sys, runtime.serve; print('loaded:', *sys.modules)")
     assert "runtime.node.node" in modules
     assert among(modules, HTTP, GRPC, STORES, OTHERS) == []
@@ -89,7 +89,7 @@ DIRECT = ("hpack", "runtime.transport.grpc.direct_carrier")
 
 @pytest.mark.parametrize(("carrier", "others"), [("grpcio", DIRECT), ("direct", ("grpc",))])
 def test_a_node_that_speaks_only_grpc_loads_no_http(carrier: str, others: tuple[str, ...]) -> None:
-    """Nor any store but the one in memory, another carrier, or a library that nobody has asked for yet."""
+    """Nor any store but the one in memory, another carrier, or a library that is not used yet."""
     given = {"ACCEPTED_TOKENS": f"gateway={'0' * 64}", "CHARTER_GRPC_CARRIER": carrier}
     modules = loaded(NODE, "taskqueue.microservices.result", **given)
     assert f"runtime.transport.grpc.{carrier}_carrier" in modules
@@ -98,7 +98,7 @@ def test_a_node_that_speaks_only_grpc_loads_no_http(carrier: str, others: tuple[
 
 
 def test_a_client_loads_no_carrier_before_it_calls() -> None:
-    """A launcher has a client for everybody, and may make no call."""
+    """A launcher has a client for every principal, and may make no call."""
     modules = loaded("import sys, runtime.client; print('loaded:', *sys.modules)")
     assert "runtime.call.routing" in modules
     assert among(modules, GRPC, DIRECT, HTTP, STORES) == []

@@ -1,4 +1,4 @@
-"""How handlers get what their constructors ask for, and what they cannot have."""
+"""Dependency injection: the arguments that constructors of handlers get, and those that they cannot have."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def refusal(component: str = "rack") -> str:
 
 
 @pytest.mark.req("TQ-018", "TQ-012")
-def test_a_handler_gets_what_it_asks_for_by_type() -> None:
+def test_a_handler_gets_its_arguments_by_type() -> None:
     """The desk has the world and one typed client for each service that it names, as itself."""
     recorded = Recorded()
     desk = recorded.wiring.make("desk")
@@ -91,14 +91,14 @@ def test_a_handler_gets_what_it_asks_for_by_type() -> None:
         ("desk", "RackService"),
         ("desk", "ArchiveService"),
     ]
-    held = vars(desk)
-    assert held["_world"] is recorded.world
-    assert isinstance(held["_ledger"], LedgerServiceClient)
+    attributes = vars(desk)
+    assert attributes["_world"] is recorded.world
+    assert isinstance(attributes["_ledger"], LedgerServiceClient)
 
 
 @pytest.mark.req("TQ-012", "TQ-013", "CH-72")
 def test_a_holder_gets_the_store_of_its_entity() -> None:
-    """The ledger has a store for its own records, bounded by its setting, and no client of anybody."""
+    """The ledger has a store for its own records, bounded by its setting, and no client."""
     recorded = Recorded()
     ledger = recorded.wiring.make("ledger")
     assert isinstance(ledger, Ledger)
@@ -128,7 +128,7 @@ def test_a_service_outside_the_matrix_is_not_to_be_had(odd: type[Any]) -> None:
 
 @pytest.mark.req("TQ-018")
 def test_a_store_belongs_to_its_holder(odd: type[Any]) -> None:
-    """A handler that holds no entity gets no store."""
+    """A handler without an entity gets no store."""
 
     def init(self: object, records: Store[FilmRecord]) -> None: ...
 
@@ -137,7 +137,7 @@ def test_a_store_belongs_to_its_holder(odd: type[Any]) -> None:
 
 
 def test_the_settings_of_another_component_are_not_to_be_had(odd: type[Any]) -> None:
-    """What is asked for and not offered is named, with what could be had instead."""
+    """An argument that is not available is named, with the available ones."""
 
     def init(self: object, world: World, own: RackSettings, settings: DeskSettings) -> None: ...
 
@@ -146,13 +146,13 @@ def test_the_settings_of_another_component_are_not_to_be_had(odd: type[Any]) -> 
     assert "rack asks for settings" in message and "RackSettings and the services" in message
 
 
-def test_a_component_without_its_class_is_told(odd: type[Any]) -> None:
+def test_a_component_without_its_class_is_reported(odd: type[Any]) -> None:
     """A module that lacks the class of its component is named."""
     del sys.modules["handlers.studio.rack"].Rack
     with pytest.raises(WiringError, match=r"handlers/studio/rack\.py has no class Rack\."):
         handler_class("studio", "rack")
 
 
-def test_settings_are_typed_and_taken_from_what_was_read() -> None:
-    """A component's settings hold the values of its own variables."""
+def test_settings_are_typed_values_of_the_variables() -> None:
+    """A component's settings have the values of its own variables."""
     assert SYSTEM.settings["ledger"].of(VALUES) == LedgerSettings(known_orders=5, kept_films=2)

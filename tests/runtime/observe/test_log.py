@@ -25,12 +25,12 @@ ALWAYS = ("service_ready", "printer_started", "film_lost", "rpc_error", "invalid
 PLAIN = Event("plain", "INFO")
 
 
-def written(level: str, event: Event, times: int = 1) -> int:
-    """How many lines a log at some level writes of an event."""
+def count_lines(level: str, event: Event, times: int = 1) -> int:
+    """Count the lines that a log at some level writes of an event."""
     lines = Lines()
     log = Log("test", level, HandWorld(), lines)
     for _ in range(times):
-        log.write(event, "told")
+        log.write(event, "a message")
     return len(lines.read_back())
 
 
@@ -48,7 +48,7 @@ def test_a_line_has_the_required_fields_in_order() -> None:
 @pytest.mark.req("TQ-162")
 @given(message=st.text(), value=st.text() | st.binary() | st.none() | st.integers() | st.floats())
 def test_whatever_is_logged_is_one_line_of_json(message: str, value: object) -> None:
-    """No text and no value breaks a line in two or out of JSON; what is None is left out."""
+    """No text and no value breaks a line in two or out of JSON; None is left out."""
     lines = Lines()
     Log("test", "INFO", HandWorld(), lines).write(PLAIN, message, "M", {"value": value})
     (line,) = lines.getvalue().split("\n")[:-1]
@@ -64,17 +64,17 @@ def test_whatever_is_logged_is_one_line_of_json(message: str, value: object) -> 
 def test_many_lines_at_once_are_as_if_each_was_written_alone(
     shared: dict[str, object], each: list[dict[str, object]]
 ) -> None:
-    """Whatever they share, whatever is in them, and also where one has its own instead of what they share."""
+    """Whatever the shared fields, whatever their own, and also where one of its own replaces a shared one."""
     together, apart = Lines(), Lines()
-    Log("test", "INFO", HandWorld(), together).write_all(PLAIN, "told", "M", shared, each)
+    Log("test", "INFO", HandWorld(), together).write_all(PLAIN, "a message", "M", shared, each)
     for fields in each:
-        Log("test", "INFO", HandWorld(), apart).write(PLAIN, "told", "M", {**shared, **fields})
+        Log("test", "INFO", HandWorld(), apart).write(PLAIN, "a message", "M", {**shared, **fields})
     assert together.getvalue() == apart.getvalue()
 
 
 @pytest.mark.req("TQ-163", "TQ-164", "TQ-165", "CH-84")
-def test_a_call_adds_what_is_known_of_it() -> None:
-    """A line that a call tells has its method, caller and id, and what has been noted on the way."""
+def test_a_call_adds_its_fields() -> None:
+    """A log line of a call has its method, caller and id, and the notes so far."""
     lines, world = Lines(), HandWorld()
     call = make_call(world, caller="printer", lines=lines)
     call.tell(PLAIN, "first")
@@ -86,7 +86,7 @@ def test_a_call_adds_what_is_known_of_it() -> None:
     assert (second["film_id"], second["expected_status"]) == ("x", "WAITING")
 
 
-def test_what_is_noted_before_the_first_line_is_shown_beside_the_request() -> None:
+def test_a_note_before_the_first_line_is_shown_beside_the_request() -> None:
     """A note wins over a field of the request, whether it was made before or after the request was read."""
     lines, world = Lines(), HandWorld()
     request = HangFilmRequest(film_id="from the request", hung_at_ms=7)
@@ -112,33 +112,33 @@ def test_a_caller_that_is_not_known_is_left_out() -> None:
 
 @pytest.mark.parametrize("least", LEVELS)
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_level_lets_through_itself_and_what_is_above(level: str, least: str) -> None:
+def test_a_level_lets_through_itself_and_all_above(level: str, least: str) -> None:
     """An ordinary event is written from its own level up."""
-    assert written(least, Event("e", level)) == (LEVELS[level] >= LEVELS[least])
+    assert count_lines(least, Event("e", level)) == (LEVELS[level] >= LEVELS[least])
 
 
 @pytest.mark.req("CH-85", "CH-86", "TQ-178")
 @pytest.mark.parametrize("name", ALWAYS)
-def test_what_must_be_told_is_told_at_any_level(name: str) -> None:
+def test_some_events_are_logged_at_any_level(name: str) -> None:
     """Readiness, anomalies, errors and illegal transitions are written whatever the level is."""
     known = {each.name: each for each in (*EVENTS.values(), *ENGINE_EVENTS.values())}
-    assert written("ERROR", known[name], times=3) == 3
+    assert count_lines("ERROR", known[name], times=3) == 3
 
 
 @pytest.mark.req("CH-86", "TQ-179")
 def test_the_first_line_of_an_event_is_logged_at_any_level() -> None:
     """The first is written whatever the level is, and the others only where it lets them."""
-    assert written("ERROR", EVENTS["printer_heartbeat"], times=3) == 1
-    assert written("DEBUG", EVENTS["printer_heartbeat"], times=3) == 3
+    assert count_lines("ERROR", EVENTS["printer_heartbeat"], times=3) == 1
+    assert count_lines("DEBUG", EVENTS["printer_heartbeat"], times=3) == 3
 
 
 def test_components_of_a_node_log_under_their_own_names() -> None:
-    """A view has another name and the same stream, level and memory of what was told first."""
+    """A view has another name and the same stream, level and memory of first lines."""
     lines = Lines()
     node = Log("booth", "ERROR", HandWorld(), lines)
     view = node.of("printer")
     first = Event("first", "DEBUG", first_always=True)
-    view.write(first, "told")
+    view.write(first, "once")
     node.write(first, "not again")
     assert [line["service"] for line in lines.read_back()] == ["printer"]
 
@@ -159,7 +159,7 @@ class Counting(Lines):
 
 
 def test_ordinary_lines_are_flushed_together_and_a_warning_at_once() -> None:
-    """One system call for many lines, also of several turns of the loop; what is wrong does not wait."""
+    """One system call for many lines, also of several turns of the loop; a warning does not wait."""
 
     async def writing(world: World) -> None:
         lines = Counting()
@@ -176,10 +176,10 @@ def test_ordinary_lines_are_flushed_together_and_a_warning_at_once() -> None:
     simulate(writing)
 
 
-def test_standard_output_gathers_lines_whatever_python_was_told(capfd: pytest.CaptureFixture[str]) -> None:
+def test_standard_output_is_buffered_whatever_the_flags_of_python(capfd: pytest.CaptureFixture[str]) -> None:
     """Ordinary lines leave the process with the next warning, or when the stream is closed, and in order."""
 
-    async def tell() -> None:
+    async def write_lines() -> None:
         with open_buffered_stdout() as stream:
             log = Log("test", "INFO", HandWorld(), stream)
             log.write(PLAIN, "first")
@@ -191,7 +191,7 @@ def test_standard_output_gathers_lines_whatever_python_was_told(capfd: pytest.Ca
             assert capfd.readouterr().out == ""
         assert json.loads(capfd.readouterr().out)["message"] == "third"
 
-    asyncio.run(tell())
+    asyncio.run(write_lines())
 
 
 def test_every_ordinary_line_is_flushed_in_the_end() -> None:
@@ -215,15 +215,15 @@ def test_every_ordinary_line_is_flushed_in_the_end() -> None:
     ("level", "same"),
     [("trace", "DEBUG"), ("debug", "DEBUG"), ("info", "INFO"), ("warn", "WARNING"), ("error", "ERROR")],
 )
-@pytest.mark.parametrize("told", LEVELS)
-def test_levels_may_have_the_names_that_others_use(level: str, same: str, told: str) -> None:
+@pytest.mark.parametrize("event_level", LEVELS)
+def test_levels_may_have_the_names_that_others_use(level: str, same: str, event_level: str) -> None:
     """A log at `warn` writes what one at WARNING does."""
-    event = Event("plain", told)
-    assert written(level, event) == written(same, event)
+    event = Event("plain", event_level)
+    assert count_lines(level, event) == count_lines(same, event)
 
 
 @pytest.mark.parametrize("value", ["x" * 100_000, "é" * 100_000, ["x" * 60_000] * 2, {"x" * 100_000: 1}])
-def test_a_line_is_bounded_whatever_it_tells(value: object) -> None:
+def test_a_line_has_a_maximum_length(value: object) -> None:
     """A long value keeps its beginning and its end, and says how much is left out; the others are whole."""
     lines = Lines()
     log = Log("ledger", "INFO", HandWorld(), lines)

@@ -1,4 +1,4 @@
-"""What a node counts: calls by method, code and caller, transitions, and what its stores hold."""
+"""Metrics of a node: calls by method, code and caller, transitions, and entities in its stores."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_calls_are_counted_by_method_code_and_caller() -> None:
 
 
 def test_events_are_counted_whatever_the_level() -> None:
-    """An event of the spec is counted whenever it is told, also where no line is written about it."""
+    """An event of the spec is counted also where its line is below the level of the log."""
     metrics, world = Metrics(), HandWorld()
     log = Log("test", "ERROR", world)
     log.counts = metrics.event_counters(["rare", "never"])
@@ -48,7 +48,7 @@ def test_events_are_counted_whatever_the_level() -> None:
     assert value(metrics, "charter_events_total", event="other") is None
 
 
-async def test_a_store_is_counted_when_somebody_looks() -> None:
+async def test_a_store_is_counted_when_metrics_are_read() -> None:
     """The number in each state and the age of the oldest come from the store itself."""
     metrics, world = Metrics(), HandWorld()
     store: MemoryStore[FilmRecord] = MemoryStore(SYSTEM, FILM, FilmRecord, world, metrics)
@@ -56,10 +56,10 @@ async def test_a_store_is_counted_when_somebody_looks() -> None:
         await store.create(FilmRecord(key), make_call(world))
         world.wall_ms += 1000
     await store.move("a", WAITING, DEVELOPING, make_call(world, caller="foreman"))
-    held = {
+    counts = {
         name: value(metrics, "charter_entities", entity="film", state=name) for name in FILM.states.values()
     }
-    assert held == {"WAITING": 2, "DEVELOPING": 1, "DEVELOPED": 0, "SPOILED": 0, "WITHDRAWN": 0}
+    assert counts == {"WAITING": 2, "DEVELOPING": 1, "DEVELOPED": 0, "SPOILED": 0, "WITHDRAWN": 0}
     assert value(metrics, "charter_oldest_age_seconds", entity="film", state="WAITING") == 2.0
     assert value(metrics, "charter_oldest_age_seconds", entity="film", state="DEVELOPED") == 0.0
     moved = {"entity": "film", "transition": "begin", "actor": "foreman"}

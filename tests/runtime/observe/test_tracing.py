@@ -97,7 +97,7 @@ def test_the_id_of_a_trace(given: str | None, found: str | None) -> None:
 
 
 async def test_a_plain_id_is_passed_on_as_it_is() -> None:
-    """No span can hang below it, but whoever asks for the trace of the call is told it."""
+    """It can be no parent of a span, but it is the trace of the call."""
     endpoint, rack, exporter = traced()
     await endpoint.answer("desk", HangFilmRequest(film_id="j"), None, trace="order-17")
     assert rack.seen == ["order-17"]

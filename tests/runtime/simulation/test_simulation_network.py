@@ -1,4 +1,4 @@
-"""The simulated network: it fails exactly as it is told to, and shares nothing."""
+"""The simulated network: it fails exactly as planned, and shares nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEYED = NoteFilmRequest(order=Order(paper="x"), order_number="key")
 
 
 class Nodes:
-    """A deployment of nodes that call nobody by themselves."""
+    """A deployment of nodes that make no calls by themselves."""
 
     def __init__(self, world: SimulatedWorld) -> None:
         self.deployment = SimulatedDeployment(SYSTEM, "rooms", world, without=("printer", "foreman", "desk"))
@@ -48,7 +48,7 @@ class Nodes:
     async def hang(self, film_id: str = "x") -> HangFilmResponse:
         return await self.rack.hang_film(HangFilmRequest(film_id=film_id), self.deployment.call("desk"))
 
-    async def held(self) -> int:
+    async def count_records(self) -> int:
         """How many records the ledger has."""
         answer = await self.ledger.list_notes(ListNotesRequest(), self.deployment.call("desk"))
         return len(answer.films)
@@ -103,7 +103,7 @@ def test_the_guard_stands_in_the_simulation_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "code", "held_at_once", "held_later"),
+    ("fault", "code", "records_at_once", "records_later"),
     [
         (Fault.BEFORE, "UNAVAILABLE", 0, 0),
         (Fault.AFTER, "UNAVAILABLE", 1, 1),
@@ -112,7 +112,7 @@ def test_the_guard_stands_in_the_simulation_too() -> None:
     ],
     ids=lambda value: value.name if isinstance(value, Fault) else "",
 )
-def test_a_fault_does_what_it_says(fault: Fault, code: str, held_at_once: int, held_later: int) -> None:
+def test_each_fault_has_its_effect(fault: Fault, code: str, records_at_once: int, records_later: int) -> None:
     """Each fault gives its caller its code, and the callee has or has not done its work."""
 
     async def scenario(nodes: Nodes) -> None:
@@ -121,9 +121,9 @@ def test_a_fault_does_what_it_says(fault: Fault, code: str, held_at_once: int, h
             await nodes.create()
         assert failed.value.grpc == code
         assert nodes.deployment.network.exchanges[0].fault is fault
-        assert await nodes.held() == held_at_once
+        assert await nodes.count_records() == records_at_once
         await nodes.deployment.world.sleep(2)
-        assert await nodes.held() == held_later
+        assert await nodes.count_records() == records_later
 
     with_nodes(scenario)
 
@@ -135,7 +135,7 @@ def test_a_call_that_arrives_twice_is_carried_out_twice() -> None:
         nodes.fail_next(Fault.TWICE)
         await nodes.create()
         await nodes.deployment.world.sleep(1)
-        assert await nodes.held() == 2
+        assert await nodes.count_records() == 2
         assert len(nodes.deployment.network.exchanges[0].answers) == 2
 
     with_nodes(scenario)
@@ -148,7 +148,7 @@ def test_a_plan_may_answer_for_the_callee() -> None:
         nodes.deployment.network.plan = lambda _: NoteFilmResponse(film_id="made up")
         assert (await nodes.create()).film_id == "made up"
         nodes.deployment.network.plan = lambda _: None
-        assert await nodes.held() == 0
+        assert await nodes.count_records() == 0
 
     with_nodes(scenario)
 
@@ -161,13 +161,13 @@ def test_retries_are_attempts_of_their_own() -> None:
         assert (await nodes.create(KEYED)).known
         first, second = nodes.deployment.network.exchanges
         assert (first.fault, second.fault) == (Fault.AFTER, None)
-        assert await nodes.held() == 1
+        assert await nodes.count_records() == 1
 
     with_nodes(scenario)
 
 
 def test_a_crash_takes_the_memory_and_breaks_the_calls() -> None:
-    """Who waits for a node that dies is told so at once; a node started anew knows nothing."""
+    """A call to a node that dies fails at once; a restarted node has no state."""
 
     async def scenario(nodes: Nodes) -> None:
         await nodes.create()
@@ -183,13 +183,13 @@ def test_a_crash_takes_the_memory_and_breaks_the_calls() -> None:
         with pytest.raises(CallFailed, match="cannot be reached"):
             await nodes.create()
         nodes.deployment.start("ledger")
-        assert await nodes.held() == 0
+        assert await nodes.count_records() == 0
 
     with_nodes(scenario)
 
 
-def test_a_call_on_its_way_to_a_node_that_dies_fails() -> None:
-    """A request that has been sent and not yet arrived finds nobody."""
+def test_a_call_that_is_sent_to_a_dying_node_fails() -> None:
+    """A request that was sent and has not arrived fails."""
 
     async def scenario(nodes: Nodes) -> None:
         calling = asyncio.create_task(nodes.create())
@@ -202,7 +202,7 @@ def test_a_call_on_its_way_to_a_node_that_dies_fails() -> None:
 
 
 def test_a_dead_node_says_nothing_more() -> None:
-    """What a crashed node would do while it is being ended reaches neither the log nor the network."""
+    """The last actions of a crashed node reach neither the log nor the network."""
 
     async def scenario(world: SimulatedWorld) -> None:
         deployment = SimulatedDeployment(SYSTEM, "rooms", world, environ={"STUDIO_LOG": "DEBUG"})

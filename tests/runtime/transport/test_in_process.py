@@ -54,7 +54,7 @@ def locally(scenario: Callable[[SimulatedWorld], Coroutine[Any, Any, None]]) -> 
 
 
 def test_an_answer_is_handed_over_as_it_is() -> None:
-    """Request and response are the very objects, and the call keeps its id and what is left of its time."""
+    """Request and response are the very objects, and the call keeps its id and its remaining time."""
     given = GetPrintResponse(found=True)
     seen: list[tuple[object, Call]] = []
 
@@ -82,7 +82,7 @@ def test_an_answer_is_handed_over_as_it_is() -> None:
     ],
 )
 def test_the_guard_stands_within_a_process_too(principal: str, status: Any, code: str) -> None:
-    """Components that live together are told apart as if they did not."""
+    """Components of one process are different principals, too."""
 
     async def handle(_request: object, _call: Call) -> None:
         raise AssertionError("the handler must not be reached")
@@ -112,7 +112,7 @@ def test_a_condition_arrives_as_if_it_had_travelled() -> None:
 
 
 def test_the_failure_of_a_third_keeps_its_code_and_not_its_origin() -> None:
-    """What passes through a component comes from that component, to its caller."""
+    """A failure that passes through a component has that component as its origin."""
 
     async def handle(_request: object, _call: Call) -> None:
         raise CallFailed("NOT_FOUND", "nothing there", "LedgerService")
@@ -143,7 +143,7 @@ def test_a_fault_arrives_without_its_details() -> None:
 @pytest.mark.req("CH-73", "TQ-161")
 @pytest.mark.parametrize(("seconds", "at_most"), [(None, 1.0), (0.3, 0.3), (9.0, 1.0)])
 def test_an_attempt_ends_at_its_deadline(seconds: float | None, at_most: float) -> None:
-    """The smaller of the method's deadline and what is left ends an attempt, and stops the callee."""
+    """The smaller of the method's deadline and the remaining time ends an attempt, and stops the callee."""
     ended: list[float] = []
 
     async def handle(_request: object, call: Call) -> None:
@@ -162,7 +162,7 @@ def test_an_attempt_ends_at_its_deadline(seconds: float | None, at_most: float) 
     locally(scenario)
 
 
-def test_a_method_that_nobody_may_call_can_be_bound() -> None:
+def test_a_method_without_permissions_can_be_bound() -> None:
     """The guard of the callee decides, so a client for a method without a row is no mistake by itself."""
 
     async def scenario(world: SimulatedWorld) -> None:

@@ -170,7 +170,7 @@ async def test_no_run_waits_for_the_slowest() -> None:
 
 @in_virtual_time
 async def test_no_more_are_in_flight_than_there_are_slots() -> None:
-    """However many exchanges are in flight, what they ask for together fits into the slots."""
+    """However many exchanges are in flight, together they claim no more than the slots."""
     held = most = 0
 
     async def perform(_record: PlantRecord, _held: Held) -> Outcome:

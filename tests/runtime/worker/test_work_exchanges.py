@@ -1,4 +1,4 @@
-"""A worker over a store that is nothing but the few calls that it needs: what it does at the same time."""
+"""Exchanges of a worker: batches, concurrency and failures, over a store in memory."""
 
 from __future__ import annotations
 

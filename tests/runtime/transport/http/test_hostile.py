@@ -1,4 +1,4 @@
-"""Clients that mean harm or know no better: what is no HTTP, too much of it, or too slow."""
+"""Hostile or broken clients: invalid HTTP, too much of it, or too slow."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def received(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
 
 
 def is_alive(connection: socket.socket) -> bool:
-    """Whether the health of the node is told on a connection, which stays open."""
+    """Whether a connection answers with the health of the node, and stays open."""
     connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")
     found = b""
     while not found.endswith(b"}"):
@@ -98,7 +98,7 @@ def listening(kiosk: Served, counter: System, limits: HttpLimits) -> Iterator[in
         b"POST /parcels HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
     ],
 )
-def test_what_is_no_http_is_told_so_and_closed(kiosk: Served, sent: bytes) -> None:
+def test_invalid_http_is_refused_and_closed(kiosk: Served, sent: bytes) -> None:
     """In the body that all refusals have; two lengths for one body are no HTTP either."""
     status, headers, body = asked(kiosk.port, sent)
     assert (status, headers["connection"]) == (400, "close")
@@ -107,7 +107,7 @@ def test_what_is_no_http_is_told_so_and_closed(kiosk: Served, sent: bytes) -> No
     assert (line["event"], line["http_status"], line["grpc_code"]) == ("rpc_error", 400, "INVALID_ARGUMENT")
 
 
-def test_a_body_in_broken_chunks_harms_nobody(kiosk: Served, http: httpx.Client) -> None:
+def test_a_body_in_broken_chunks_does_no_harm(kiosk: Served, http: httpx.Client) -> None:
     """The connection ends, and the next one is served."""
     head = form_of(0).replace(b"content-length: 0", b"transfer-encoding: chunked")
     status, _, _ = asked(kiosk.port, head, b"zz\r\nnothing\r\n")
@@ -137,7 +137,7 @@ def test_too_many_headers(kiosk: Served, head: bytes) -> None:
 
 
 def test_headers_that_come_too_slowly(kiosk: Served, counter: System) -> None:
-    """Whoever does not finish its headers, or says nothing at all, does not hold a connection for ever."""
+    """A client that does not finish its headers, or sends nothing at all, loses its connection."""
     with listening(kiosk, counter, HttpLimits(10, head_seconds=1)) as port:
         for sent in (b"", b"GET /forms HTTP/1.1\r\nhost: ", b"\r\n\r\n"):
             status, _, body = asked(port, sent)
@@ -145,7 +145,7 @@ def test_headers_that_come_too_slowly(kiosk: Served, counter: System) -> None:
 
 
 def test_a_second_request_that_comes_too_slowly(kiosk: Served, counter: System) -> None:
-    """The time holds for each request of a connection."""
+    """Each request of a connection has this timeout."""
     limits = HttpLimits(10, head_seconds=PATIENCE)
     with listening(kiosk, counter, limits) as port, connected(port) as connection:
         assert is_alive(connection)
@@ -156,7 +156,7 @@ def test_a_second_request_that_comes_too_slowly(kiosk: Served, counter: System) 
 
 
 def test_a_body_that_comes_too_slowly(kiosk: Served, counter: System) -> None:
-    """The connection is closed, because nobody knows where the next request would begin."""
+    """The connection is closed, because the begin of the next request is unknown."""
     with listening(kiosk, counter, HttpLimits(10, body_seconds=1)) as port:
         status, headers, body = asked(port, form_of(100), b'{"answers"')
     assert (status, headers["connection"]) == (408, "close")
@@ -174,7 +174,7 @@ def test_idle_connections_are_closed(kiosk: Served, counter: System) -> None:
 
 
 def test_connections_are_bounded(kiosk: Served, counter: System) -> None:
-    """One more than allowed is told so at once; there is room again as soon as one goes."""
+    """One more than allowed is refused at once; there is room again as soon as one ends."""
     with (
         listening(kiosk, counter, HttpLimits(3)) as port,
         connected(port) as first,
@@ -246,7 +246,7 @@ def test_requests_in_one_go_are_answered_in_their_order(kiosk: Served) -> None:
 
 
 def test_a_refused_body_does_not_spoil_the_connection(http: httpx.Client) -> None:
-    """What is refused before its body is read leaves the connection usable."""
+    """A request that is refused before its body is read leaves the connection usable."""
     with httpx.Client(
         base_url=http.base_url, headers={"authorization": "Bearer wrong"}, timeout=60, verify=NO_TLS
     ) as stranger:

@@ -48,7 +48,7 @@ def filled(styled: Served, body: dict[str, Any]) -> httpx.Response:
 
 @pytest.mark.req("PQ-055", "PQ-101")
 def test_fields_have_their_names_of_the_spec(styled: Served) -> None:
-    """Times end at the millisecond, and what is unset is null."""
+    """Times end at the millisecond, and unset fields are null."""
     answer = filled(styled, {"answers": {}, "seen_at": "2026-11-16T07:00:00.123456Z"})
     assert answer.status_code == 202
     body = answer.json()
@@ -68,8 +68,8 @@ def test_the_status_depends_on_the_answer(styled: Served) -> None:
 
 
 @pytest.mark.req("PQ-123")
-def test_refusals_tell_all_that_is_known(styled: Served) -> None:
-    """Every refusal has the three words; what is wrong with a field is in the details."""
+def test_refusals_have_details(styled: Served) -> None:
+    """Every refusal has the three words; the problem of a field is in the details."""
     wrong = filled(styled, {"answers": 3})
     assert wrong.status_code == 422
     error = wrong.json()["error"]
@@ -80,7 +80,7 @@ def test_refusals_tell_all_that_is_known(styled: Served) -> None:
 
 
 def test_values_of_an_enum_may_be_in_lower_case() -> None:
-    """They are read and written so, and in no other way."""
+    """They are parsed and formatted so, and not otherwise."""
     enum = descriptor_of(Film).fields_by_name["state"].enum_type
     assert enum is not None
     codec = Codec(replace(SYSTEM, enum_spelling={enum.full_name: "lower"}))

@@ -1,4 +1,4 @@
-"""What JSON says and what a message holds: nothing is lost on the way, and both transports agree."""
+"""JSON and messages: nothing is lost in the conversion, and both transports agree."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_every_kind_of_field_comes_back_as_it_went(http: httpx.Client) -> None:
     assert http.post(FORM, json=FULL).json() == {"formName": "p1", **FULL}
 
 
-def test_what_is_absent(http: httpx.Client) -> None:
-    """Optional fields are absent from the answer, too; all others are there with what they hold."""
+def test_absent_fields(http: httpx.Client) -> None:
+    """Optional fields are absent from the response, too; all others have their values."""
     assert http.post(FORM, json={"answers": {}}).json() == EMPTY
     nulls = {"anything": None, "shortNote": None, "seenAt": None}
     assert http.post(FORM, json={"answers": {}, **nulls}).json() == EMPTY
@@ -85,7 +85,7 @@ def test_what_is_absent(http: httpx.Client) -> None:
     ],
 )
 def test_json_inside_json_is_kept_as_it_is(http: httpx.Client, text: str) -> None:
-    """Order, nesting, and numbers to the last digit, also those that no float holds."""
+    """Order, nesting, and numbers to the last digit, also those that no float can represent."""
     response = filled(http, f'{{"answers":{text}}}')
     assert response.status_code == 202, response.text
     assert f'"answers":{text},' in response.text
@@ -116,12 +116,12 @@ def test_json_inside_json_is_kept_as_it_is(http: httpx.Client, text: str) -> Non
 def test_what_cannot_be_kept_is_refused_by_the_name_of_its_field(
     http: httpx.Client, text: str, field: str, words: str
 ) -> None:
-    """No rounding, no loss and no fault: the caller is told which field it is and why."""
+    """No rounding, no loss and no fault: the response names the field and the reason."""
     response = filled(http, text)
     assert response.status_code == 422, response.text
-    told = response.json()["error"]
-    assert told["field"].startswith(field)
-    assert words in told["message"]
+    error = response.json()["error"]
+    assert error["field"].startswith(field)
+    assert words in error["message"]
 
 
 def test_an_escaped_backslash_is_no_nul(http: httpx.Client) -> None:

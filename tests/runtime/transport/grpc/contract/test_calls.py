@@ -1,4 +1,4 @@
-"""Calls: each is answered, whatever else is under way, and sees nothing of the others."""
+"""Calls: each is answered, whatever else is in flight, and sees nothing of the others."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     Sides,
     both,
     calling,
-    eventually,
     plain_channel,
     plain_method,
     serving,
     with_limits,
 )
+from tests.support.eventually import eventually
 
 MANY = 1000
 seen: ContextVar[str] = ContextVar("seen", default="nothing")
@@ -74,7 +74,7 @@ async def test_clients_that_begin_together_are_all_served(carrier: str) -> None:
 
 
 async def test_calls_that_are_given_up_at_once_do_not_keep_others_from_being_served(carrier: str) -> None:
-    """A client that begins and cancels calls in a row has no more under way than the spec allows."""
+    """A client that begins and cancels calls in a row has no more in flight than the spec allows."""
     gate = Gate()
     system = with_limits(concurrent_streams=50)
     async with serving(carrier, gate, system=system) as served, calling("grpcio", served.address) as call:
@@ -91,7 +91,7 @@ async def test_calls_that_are_given_up_at_once_do_not_keep_others_from_being_ser
 
 
 async def test_answers_come_in_any_order(sides: Sides) -> None:
-    """A call that waits does not hold up those that were made after it."""
+    """A call that waits does not delay later ones."""
     turns = [asyncio.Event() for _ in range(20)]
 
     async def handle(request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
@@ -120,7 +120,7 @@ async def test_a_message_of_any_size_arrives_as_it_was_sent(sides: Sides, size: 
 
 
 async def test_an_empty_answer_is_an_answer(sides: Sides) -> None:
-    """A message without a byte is told from no message."""
+    """An empty message differs from no message."""
 
     async def handle(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
         return m.GetPrintResponse()

@@ -18,17 +18,17 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     Gate,
     Sides,
     both,
-    eventually,
     plain_channel,
     plain_method,
     serving,
 )
+from tests.support.eventually import eventually
 
 DETACHED = replace(METHOD, detached=True)
 
 
 async def expire(call: Caller, gate: Gate) -> None:
-    """Make a call that is under way when its deadline passes."""
+    """Make a call that is in flight when its deadline expires."""
     for seconds in GROWING_S:
         with pytest.raises(Failure) as caught:
             await call(seconds=seconds)
@@ -39,7 +39,7 @@ async def expire(call: Caller, gate: Gate) -> None:
 
 
 async def test_a_handler_sees_the_time_that_its_caller_waits(sides: Sides) -> None:
-    """What is left is what the caller gave, which grpcio rounds up by less than a hundredth."""
+    """The remaining time is that of the caller, which grpcio rounds up by less than a hundredth."""
     gate = Gate()
     gate.open()
     async with both(sides, gate) as (_, call):
@@ -84,7 +84,7 @@ async def test_a_deadline_of_a_client_of_grpc_cancels_the_handler(carrier: str) 
 
 
 async def test_a_caller_that_is_cancelled_cancels_the_handler(sides: Sides) -> None:
-    """The handler ends, the other calls of the connection go on, and the log says that nobody waits."""
+    """The handler ends, the other calls of the connection go on, and the log has the cancellation."""
     gate = Gate()
     async with both(sides, gate) as (served, call):
         given_up, kept = asyncio.ensure_future(call("given up")), asyncio.ensure_future(call("kept"))

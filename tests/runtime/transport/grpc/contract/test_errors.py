@@ -105,7 +105,7 @@ async def test_a_condition_that_a_client_does_not_know_is_its_status(sides: Side
     assert (caught.value.grpc, caught.value.message) == ("RESOURCE_EXHAUSTED", "full")
 
 
-async def test_any_client_reads_what_the_condition_is(carrier: str) -> None:
+async def test_any_client_can_read_the_condition(carrier: str) -> None:
     """Details are google.rpc's: the code, the system and the fields of the condition."""
     failure = FilmUnknown(film_id="7")
     async with (
@@ -170,7 +170,7 @@ async def test_a_message_that_cannot_be_read_is_the_callers_fault(carrier: str, 
     assert (line["event"], line["grpc_code"], line["caller"]) == ("rpc_error", "INVALID_ARGUMENT", "desk")
 
 
-async def test_a_method_that_nobody_has_is_unimplemented(carrier: str) -> None:
+async def test_an_unknown_method_is_unimplemented(carrier: str) -> None:
     """One line of the log names it, whether it is a method or a service that is not there."""
     async with serving(carrier) as served, plain_channel(served.address) as channel:
         for path in (f"/{METHOD.service}/Nothing", "/no.such.Service/Nothing", "/nothing"):
@@ -180,7 +180,7 @@ async def test_a_method_that_nobody_has_is_unimplemented(carrier: str) -> None:
     assert [(line["event"], line["grpc_code"]) for line in lines] == [("rpc_error", "UNIMPLEMENTED")] * 3
 
 
-async def test_a_stream_of_a_method_that_nobody_has_is_unimplemented(carrier: str) -> None:
+async def test_a_stream_of_an_unknown_method_is_unimplemented(carrier: str) -> None:
     """Whatever kind of call it is."""
     async with serving(carrier) as served, plain_channel(served.address) as channel:
         talk: Any = channel.stream_stream("/no.such.Service/Talk")()
@@ -210,7 +210,7 @@ async def served_on(address: str) -> str:
         return await plain_code(plain_method(channel)(REQUEST))
 
 
-async def test_a_call_to_nobody_is_unavailable(carrier: str) -> None:
+async def test_a_call_without_a_listener_is_unavailable(carrier: str) -> None:
     """It names the address, and the caller may try again."""
     with reserving() as port:
         async with calling(carrier, f"127.0.0.1:{port}") as call:

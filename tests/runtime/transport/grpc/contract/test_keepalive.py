@@ -20,7 +20,6 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     Gate,
     Sides,
     calling,
-    eventually,
     plain_channel,
     plain_code,
     plain_method,
@@ -28,6 +27,7 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     serving,
     with_keepalive,
 )
+from tests.support.eventually import eventually
 
 GROWING_MS = (200, 2_000, 10_000)
 """How long a ping may take: the first does, unless the process stands still before its call has begun."""
@@ -48,11 +48,11 @@ async def lose_the_server(sides: Sides, timeout_ms: int) -> bool:
         relaying(served.port) as relay,
         calling(sides.client, relay.address, system=pinging(timeout_ms)) as call,
     ):
-        under_way = asyncio.ensure_future(call())
-        await eventually(lambda: gate.begun or under_way.done())
+        in_flight = asyncio.ensure_future(call())
+        await eventually(lambda: gate.begun or in_flight.done())
         relay.is_silent = True
         with pytest.raises(Failure) as caught:
-            await under_way
+            await in_flight
         assert caught.value.grpc == "UNAVAILABLE"
     return gate.begun > 0
 
@@ -65,12 +65,12 @@ async def lose_the_client(sides: Sides, timeout_ms: int) -> bool:
         relaying(served.port) as relay,
         calling(sides.client, relay.address) as call,
     ):
-        under_way = asyncio.ensure_future(call())
-        await eventually(lambda: gate.begun or under_way.done())
+        in_flight = asyncio.ensure_future(call())
+        await eventually(lambda: gate.begun or in_flight.done())
         relay.is_silent = True
         await eventually(lambda: gate.cancelled == gate.begun)
-        under_way.cancel()
-        await asyncio.wait([under_way])
+        in_flight.cancel()
+        await asyncio.wait([in_flight])
     return gate.begun > 0
 
 
@@ -92,13 +92,13 @@ async def test_pings_keep_a_connection_on_which_a_handler_takes_its_time(sides: 
         relaying(served.port) as relay,
         calling(sides.client, relay.address, system=system) as call,
     ):
-        under_way = asyncio.ensure_future(call())
+        in_flight = asyncio.ensure_future(call())
         await eventually(lambda: gate.begun)
         up, down = relay.up, relay.down
         # A ping and its answer have 17 bytes each.
         await eventually(lambda: relay.up >= up + 17 and relay.down >= down + 17)
         gate.open()
-        assert (await under_way).found
+        assert (await in_flight).found
         assert relay.connections == 1
 
 
@@ -107,12 +107,12 @@ async def test_a_client_that_pings_too_often_is_sent_away(carrier: str) -> None:
     system = with_keepalive(shortest_ping_accepted_ms=60_000)
     async with serving(carrier, system=system) as served, calling(carrier, served.address) as call:
         await call()
-        told = await ping_until_told(served.port)
+        goaway = await ping_until_goaway(served.port)
         await call()
-    assert (told.error_code, told.additional_data) == (11, b"too_many_pings")
+    assert (goaway.error_code, goaway.additional_data) == (11, b"too_many_pings")
 
 
-async def ping_until_told(port: int) -> Any:
+async def ping_until_goaway(port: int) -> Any:
     """Send pings without a call until the server ends the connection, and return how it does."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
@@ -176,11 +176,11 @@ async def test_a_call_outlives_the_age_of_its_connection(sides: Sides) -> None:
         calls = [asyncio.ensure_future(call("first"))]
         await eventually(lambda: gate.begun == 1)
 
-        def has_moved() -> bool:
+        def has_reconnected() -> bool:
             calls.append(asyncio.ensure_future(call("other")))
             return relay.connections >= 2
 
-        await eventually(has_moved)
+        await eventually(has_reconnected)
         assert not calls[0].done()
         gate.open()
         assert [each.found for each in await asyncio.gather(*calls)] == [True] * len(calls)

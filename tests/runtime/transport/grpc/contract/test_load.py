@@ -21,15 +21,15 @@ HANDLER_S = 0.05
 
 
 async def test_no_call_fails_under_load(carrier: str) -> None:
-    """Each of them is answered, with what it asked for, by handlers that take their time."""
-    most = under_way = 0
+    """Each of them gets its own answer from slow handlers."""
+    most = in_flight = 0
 
     async def handle(request: m.GetPrintRequest, call: Call) -> m.GetPrintResponse:
-        nonlocal most, under_way
-        under_way += 1
-        most = max(most, under_way)
+        nonlocal most, in_flight
+        in_flight += 1
+        most = max(most, in_flight)
         await asyncio.sleep(HANDLER_S)
-        under_way -= 1
+        in_flight -= 1
         return await echo(request, call)
 
     answered = 0
@@ -44,5 +44,5 @@ async def test_no_call_fails_under_load(carrier: str) -> None:
                 answered += 1
 
         await asyncio.gather(*(call_on() for _ in range(IN_FLIGHT)))
-    assert (answered, under_way) == (CALLS, 0)
+    assert (answered, in_flight) == (CALLS, 0)
     assert most > 1

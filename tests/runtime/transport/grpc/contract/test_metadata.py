@@ -17,13 +17,13 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     Gate,
     Sides,
     both,
-    eventually,
     plain_channel,
     plain_code,
     plain_method,
     plain_server,
     serving,
 )
+from tests.support.eventually import eventually
 
 REQUEST = m.GetPrintRequest(film_id="x")
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -44,7 +44,7 @@ async def test_the_id_and_the_trace_of_a_request_go_along(sides: Sides) -> None:
 
 
 async def test_a_client_of_grpc_sends_them_as_metadata(carrier: str) -> None:
-    """x-request-id is cut to what a log line takes, and x-trace-id stands in for a traceparent."""
+    """x-request-id is cut to the limit of a log line, and x-trace-id stands in for a traceparent."""
     gate = Gate()
     gate.open()
     async with serving(carrier, gate) as served, plain_channel(served.address) as channel:
@@ -54,7 +54,7 @@ async def test_a_client_of_grpc_sends_them_as_metadata(carrier: str) -> None:
 
 
 async def test_two_authorization_headers_prove_nothing(carrier: str) -> None:
-    """A call that has both is refused, whoever either of them would be."""
+    """A call that has both is refused, also if both are valid."""
     gate = Gate()
     gate.open()
     async with serving(carrier, gate) as served, plain_channel(served.address) as channel:
@@ -66,7 +66,7 @@ async def test_two_authorization_headers_prove_nothing(carrier: str) -> None:
 
 
 async def test_binary_metadata_of_a_client_does_no_harm(carrier: str) -> None:
-    """Other implementations send what they like, such as traces of their own."""
+    """Other implementations send other metadata, such as traces of their own."""
     gate = Gate()
     gate.open()
     async with serving(carrier, gate) as served, plain_channel(served.address) as channel:

@@ -1,4 +1,4 @@
-"""Processes that a node starts: nothing of its carrier gets in their way."""
+"""Processes that a node starts: its carrier does not disturb them."""
 
 from __future__ import annotations
 

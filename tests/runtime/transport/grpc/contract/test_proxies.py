@@ -27,7 +27,6 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     Served,
     calling,
     echo,
-    eventually,
     plain_channel,
     plain_code,
     plain_method,
@@ -35,6 +34,7 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     serving,
 )
 from tests.runtime.transport.grpc.contract.support.proxies import ASKED, proxying
+from tests.support.eventually import eventually
 
 REQUEST = m.GetPrintRequest(film_id="x")
 IN_FLIGHT = 500
@@ -104,7 +104,7 @@ async def test_a_deadline_passes_on(proxy: str, carrier: str, tmp_path: Path) ->
 
 
 async def test_a_call_that_is_given_up_is_cancelled(proxy: str, carrier: str, tmp_path: Path) -> None:
-    """The proxy tells the server, and the handler ends."""
+    """The proxy cancels the call at the server, and the handler ends."""
     gate = Gate()
     async with behind(proxy, tmp_path, carrier, gate) as (address, _), plain_channel(address) as channel:
         call = plain_method(channel)(REQUEST)
@@ -130,7 +130,7 @@ async def test_hundreds_of_calls_are_in_flight(proxy: str, carrier: str, tmp_pat
 async def test_large_headers_of_one_client_do_not_hurt_another(
     proxy: str, carrier: str, tmp_path: Path
 ) -> None:
-    """A call of another client is under way behind the same proxy, and goes on, as does the next one."""
+    """A call of another client is in flight behind the same proxy, and goes on, as does the next one."""
     gate = Gate()
 
     async def handle(request: m.GetPrintRequest, call: Call) -> m.GetPrintResponse:
@@ -170,7 +170,7 @@ async def in_turn(
 
 
 async def test_a_kill_costs_the_calls_in_flight_alone(proxy: str, carrier: str, tmp_path: Path) -> None:
-    """What comes after it goes to the next server."""
+    """Later calls go to the next server."""
     old, new = Gate(), Gate()
     new.open()
     async with in_turn(proxy, tmp_path, carrier, old, new) as (method, first, relay, second):
@@ -200,12 +200,12 @@ async def test_a_graceful_stop_costs_no_call(proxy: str, carrier: str, tmp_path:
         stopping = asyncio.ensure_future(first.server.stop(PATIENCE_S))
         later: list[asyncio.Future[str]] = []
 
-        def has_moved() -> bool:
+        def has_switched() -> bool:
             """Make one call more, until one has met the next server."""
             later.append(asyncio.ensure_future(plain_code(method(REQUEST))))
             return new.begun > 0
 
-        await eventually(has_moved)
+        await eventually(has_switched)
         old.open()
         answered = Counter(await asyncio.gather(*taken))
         await stopping

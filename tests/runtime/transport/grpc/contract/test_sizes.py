@@ -72,7 +72,7 @@ async def test_a_request_beyond_the_limit_is_refused_with_a_line(carrier: str, s
 
 
 async def test_a_request_far_beyond_the_limit_is_refused(carrier: str) -> None:
-    """grpcio's library ends what has more than twice the limit by itself, without a line of the log."""
+    """grpcio's library ends a message of more than twice the limit by itself, without a log line."""
     async with (
         serving(carrier, fill, system=SMALL) as served,
         plain_channel(served.address) as channel,
@@ -98,7 +98,7 @@ async def test_an_answer_at_the_limit_passes_and_a_larger_one_is_a_failure(sides
 
 
 async def test_an_answer_of_another_server_beyond_the_limit_is_refused(carrier: str) -> None:
-    """A client holds to the limit, whoever answers it."""
+    """A client has the limit with any server."""
 
     async def answer(message: bytes, _context: Any) -> bytes:
         size = int(m.GetPrintRequest.FromString(message).film_id)
@@ -116,7 +116,7 @@ async def test_an_answer_of_another_server_beyond_the_limit_is_refused(carrier: 
 
 @pytest.mark.parametrize("packing", PACKINGS)
 async def test_a_compressed_request_is_unpacked(carrier: str, packing: grpc.Compression) -> None:
-    """A client of gRPC's own library may pack what it sends."""
+    """A client of gRPC's own library may compress its requests."""
     async with (
         serving(carrier) as served,
         relaying(served.port) as relay,
@@ -129,7 +129,7 @@ async def test_a_compressed_request_is_unpacked(carrier: str, packing: grpc.Comp
 
 @pytest.mark.parametrize("packing", PACKINGS)
 async def test_a_compressed_answer_is_unpacked(carrier: str, packing: grpc.Compression) -> None:
-    """A server of gRPC's own library may pack what it answers."""
+    """A server of gRPC's own library may compress its responses."""
 
     async def answer(message: bytes, _context: Any) -> bytes:
         film_id = m.GetPrintRequest.FromString(message).film_id
@@ -147,7 +147,7 @@ async def test_a_compressed_answer_is_unpacked(carrier: str, packing: grpc.Compr
 
 @pytest.mark.parametrize("packing", PACKINGS)
 async def test_a_compressed_request_counts_unpacked(carrier: str, packing: grpc.Compression) -> None:
-    """A few bytes that unpack to more than the limit are refused as what they unpack to."""
+    """A few bytes that decompress to more than the limit are refused by their decompressed size."""
     async with (
         serving(carrier, system=SMALL) as served,
         plain_channel(served.address, compression=packing) as channel,

@@ -1,4 +1,4 @@
-"""Stopping: a server loses no call that it has taken, and nobody waits longer than the grace."""
+"""Stopping: a server loses no call in flight, and ends within the grace."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     Sides,
     both,
     calling,
-    eventually,
     plain_channel,
     plain_code,
     plain_method,
     relaying,
     serving,
 )
+from tests.support.eventually import eventually
 
 CALLERS = 20
 CUT_OFF = ("UNAVAILABLE", "CANCELLED")
@@ -77,7 +77,7 @@ async def outcome(ask: Ask, film_id: str) -> str:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-async def test_a_server_that_is_replaced_answers_what_it_has_taken(carrier: str, client: str) -> None:
+async def test_a_replaced_server_answers_its_calls_in_flight(carrier: str, client: str) -> None:
     """Calls that have begun are answered, and those that come after the GOAWAY go to its successor.
 
     Between the two grpcio's library refuses calls without beginning them; direct serves them.
@@ -96,12 +96,12 @@ async def test_a_server_that_is_replaced_answers_what_it_has_taken(carrier: str,
         stopping = asyncio.ensure_future(first.server.stop(PATIENCE_S))
         later: list[asyncio.Future[str]] = []
 
-        def has_moved() -> bool:
+        def has_switched() -> bool:
             """Make one call more, until one has met the successor."""
             later.append(asyncio.ensure_future(outcome(ask, "later")))
             return new.begun > 0
 
-        await eventually(has_moved)
+        await eventually(has_switched)
         assert not stopping.done()
         old.open()
         assert await asyncio.gather(*taken) == ["OK"] * 100
@@ -166,16 +166,16 @@ async def test_a_server_that_stops_under_load_loses_no_call(server: str, client:
 
 
 async def stop_with_a_call(served: Served, gate: Gate, call: Awaitable[Any], grace: float) -> None:
-    """Stop a server that has one call under way."""
-    under_way = asyncio.ensure_future(call)
+    """Stop a server that has one call in flight."""
+    in_flight = asyncio.ensure_future(call)
     await eventually(lambda: gate.begun == 1)
     async with asyncio.timeout(PATIENCE_S):
         await served.server.stop(grace)
-    await under_way
+    await in_flight
 
 
-async def test_what_is_left_after_the_grace_is_cut_off(sides: Sides) -> None:
-    """Its caller may ask somebody else, and its handler is cancelled."""
+async def test_calls_in_flight_after_the_grace_are_aborted(sides: Sides) -> None:
+    """Its caller may retry elsewhere, and its handler is cancelled."""
     gate = Gate()
     async with both(sides, gate) as (served, call):
         with pytest.raises(Failure) as caught:
@@ -188,14 +188,14 @@ async def test_a_client_of_grpc_is_cut_off_after_the_grace(carrier: str) -> None
     """It has a status that says that the server is gone, and not that the call was wrong."""
     gate = Gate()
     async with serving(carrier, gate) as served, plain_channel(served.address) as channel:
-        under_way = asyncio.ensure_future(plain_code(plain_method(channel)(m.GetPrintRequest(film_id="x"))))
+        in_flight = asyncio.ensure_future(plain_code(plain_method(channel)(m.GetPrintRequest(film_id="x"))))
         await eventually(lambda: gate.begun == 1)
         await served.server.stop(0.01)
-        assert await under_way in CUT_OFF
+        assert await in_flight in CUT_OFF
 
 
 async def test_a_stop_without_calls_does_not_use_up_its_grace(sides: Sides) -> None:
-    """A client that is connected and silent holds nobody up."""
+    """A client that is connected and silent delays no stop."""
     async with both(sides) as (served, call):
         await call()
         async with asyncio.timeout(PATIENCE_S):
@@ -209,7 +209,7 @@ async def test_a_server_stops_twice(carrier: str) -> None:
     """A stop that is cut short is finished by the next one."""
     gate = Gate()
     async with serving(carrier, gate) as served, calling(carrier, served.address) as call:
-        under_way = asyncio.ensure_future(call())
+        in_flight = asyncio.ensure_future(call())
         await eventually(lambda: gate.begun == 1)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
@@ -217,7 +217,7 @@ async def test_a_server_stops_twice(carrier: str) -> None:
         assert gate.cancelled == 0
         await served.server.stop(0)
         with pytest.raises(Failure):
-            await under_way
+            await in_flight
         await eventually(lambda: gate.cancelled == 1)
 
 
@@ -231,7 +231,7 @@ async def test_a_port_is_free_again_after_a_stop(carrier: str) -> None:
 
 
 async def test_a_port_that_is_taken_is_an_os_error(carrier: str) -> None:
-    """The message names the address, as whoever runs the node has to know it."""
+    """The message names the address, for the operator of the node."""
     async with serving(carrier) as served:
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{served.port}"):
             async with serving(carrier, port=served.port):
@@ -241,7 +241,7 @@ async def test_a_port_that_is_taken_is_an_os_error(carrier: str) -> None:
 
 
 async def test_a_server_that_was_never_started_can_be_stopped(carrier: str) -> None:
-    """As a node does whose start has failed half way."""
+    """As a node does whose start has failed."""
 
     async def handle(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
         raise AssertionError
@@ -251,13 +251,13 @@ async def test_a_server_that_was_never_started_can_be_stopped(carrier: str) -> N
 
 
 async def test_a_channel_that_closes_ends_its_calls(sides: Sides) -> None:
-    """They fail as calls do, and do not look as if somebody had cancelled the caller."""
+    """They fail as calls do, and do not look like a cancellation of the caller."""
     gate = Gate()
     async with both(sides, gate) as (_, call):
-        under_way = asyncio.ensure_future(call())
+        in_flight = asyncio.ensure_future(call())
         await eventually(lambda: gate.begun == 1)
         await call.channel.close()
         with pytest.raises(Failure) as caught:
-            await under_way
+            await in_flight
         await eventually(lambda: gate.cancelled == 1)
     assert caught.value.grpc in CUT_OFF

@@ -1,4 +1,4 @@
-"""Targets: where a client finds its servers, and what it does while there is none."""
+"""Targets: the addresses of servers, and the behaviour of a client while there is none."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     Served,
     Sides,
     calling,
-    eventually,
     plain_server,
     reserving,
     serving,
 )
+from tests.support.eventually import eventually
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ async def test_a_call_waits_for_a_server_that_starts_later(sides: Sides) -> None
 
 
 async def test_a_call_waits_no_longer_than_its_deadline(carrier: str) -> None:
-    """With wait_for_ready and nobody who ever listens."""
+    """With wait_for_ready and without a listener."""
     with reserving() as port:
         async with calling(carrier, f"127.0.0.1:{port}", wait_for_ready=True) as call:
             with pytest.raises(Failure) as caught:
@@ -144,16 +144,16 @@ async def test_a_call_waits_no_longer_than_its_deadline(carrier: str) -> None:
 
 
 async def test_a_client_finds_a_server_that_was_killed_again(sides: Sides) -> None:
-    """The call under way fails, and those that come when it is back are answered."""
+    """The call in flight fails, and calls after the restart are answered."""
     gate = Gate()
     async with (
         serving(sides.server, gate) as first,
         calling(sides.client, first.address, wait_for_ready=True) as call,
     ):
-        under_way = asyncio.ensure_future(call())
+        in_flight = asyncio.ensure_future(call())
         await eventually(lambda: gate.begun == 1)
         await first.server.stop(0)
         with pytest.raises(Failure):
-            await under_way
+            await in_flight
         async with serving(sides.server, port=first.port):
             assert (await call("again")).film_id == "again"

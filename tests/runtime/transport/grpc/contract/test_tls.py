@@ -35,7 +35,7 @@ TOKENS = {"desk": hashlib.sha256(b"secret").digest(), "printer": hashlib.sha256(
 
 
 def credentials(principal: str, authority: Authority = AUTHORITY) -> Credentials:
-    """What a node shows that has a certificate for a principal."""
+    """The credentials of a node with a certificate for a principal."""
     issued = authority.issue(principal, [NAME])
     return Credentials(AUTHORITY.certificate, issued.certificate, issued.key)
 
@@ -137,7 +137,7 @@ async def test_a_client_without_tls_does_not_reach_a_server_with_it(sides: Sides
 
 
 async def test_a_token_proves_a_caller_where_tls_is_off(sides: Sides, callers: Gate) -> None:
-    """The one that the token is of; a token that nobody has proves nothing."""
+    """That of the token; an unknown token proves nothing."""
     async with serving(sides.server, callers, tokens=TOKENS, anonymous=None) as served:
         for token, expected in (
             ("secret", "OK"),

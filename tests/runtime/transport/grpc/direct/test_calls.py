@@ -34,10 +34,10 @@ Names = tuple[bytes, ...]
 
 
 class WaitingMethod:
-    """A method that waits until it is told, or given up."""
+    """A method that waits until it is released or cancelled."""
 
     def __init__(self, stubborn: bool = False) -> None:
-        self.begun, self.go_on, self.given_up = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.begun, self.go_on, self.cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._stubborn = stubborn
 
     async def __call__(self, _headers: RequestHeaders, sent: bytes, _names: Names) -> bytes:
@@ -45,7 +45,7 @@ class WaitingMethod:
         try:
             await self.go_on.wait()
         except asyncio.CancelledError:
-            self.given_up.set()
+            self.cancelled.set()
             if not self._stubborn:
                 raise
             await self.go_on.wait()
@@ -79,8 +79,8 @@ async def test_a_call_is_answered_at_once_or_later() -> None:
         assert await method(client, "/a/now")(b"") == b""
 
 
-async def test_what_is_said_beside_a_message_arrives() -> None:
-    """The deadline, the token, the request's id and its trace are what the client has said."""
+async def test_metadata_arrives() -> None:
+    """The deadline, the token, the request's id and its trace are those of the client."""
     seen: list[RequestHeaders] = []
 
     async def look(headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
@@ -106,7 +106,7 @@ async def test_what_is_said_beside_a_message_arrives() -> None:
 
 
 async def test_messages_may_be_as_large_as_the_limit_and_no_larger() -> None:
-    """In both directions; who sends or answers more is told how much may be."""
+    """In both directions; the status has the limit."""
 
     async def grow(_headers: RequestHeaders, sent: bytes, _names: Names) -> bytes:
         return make_body(int(sent))
@@ -139,50 +139,50 @@ async def test_messages_may_be_packed(compression: grpc.Compression) -> None:
 
 async def test_a_client_that_stops_waiting_ends_its_call() -> None:
     """A cancel and a deadline of the client's reach the method."""
-    held = WaitingMethod()
-    async with serving_methods({"/a/held": held}) as (port, _), grpc_channel(port) as client:
-        call = method(client, "/a/held")(b"")
-        await soon(held.begun)
+    waiting = WaitingMethod()
+    async with serving_methods({"/a/wait": waiting}) as (port, _), grpc_channel(port) as client:
+        call = method(client, "/a/wait")(b"")
+        await soon(waiting.begun)
         call.cancel()
-        await soon(held.given_up)
-    held = WaitingMethod()
-    async with serving_methods({"/a/held": held}) as (port, _), grpc_channel(port) as client:
+        await soon(waiting.cancelled)
+    waiting = WaitingMethod()
+    async with serving_methods({"/a/wait": waiting}) as (port, _), grpc_channel(port) as client:
         for patience in GROWING_S:
-            ended = await failed(method(client, "/a/held")(b"", timeout=patience))
+            ended = await failed(method(client, "/a/wait")(b"", timeout=patience))
             assert ended.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-            if held.begun.is_set():
+            if waiting.begun.is_set():
                 break
-        await soon(held.given_up)
+        await soon(waiting.cancelled)
 
 
 async def test_a_deadline_ends_a_call_without_the_client() -> None:
     """Also if it never says that it has stopped waiting, before the method has begun or after."""
-    held = WaitingMethod()
-    async with serving_methods({"/a/held": held}) as (port, calls), raw.connected(port) as client:
+    waiting = WaitingMethod()
+    async with serving_methods({"/a/wait": waiting}) as (port, calls), raw.connected(port) as client:
         for turn, patience in enumerate(GROWING_S):
             ended = await call_raw(
-                client, 2 * turn + 1, b"/a/held", frame_message(b""), make_timeout(patience)
+                client, 2 * turn + 1, b"/a/wait", frame_message(b""), make_timeout(patience)
             )
             assert (ended.status, ended.is_trailers_only) == (4, True)
-            if held.begun.is_set():
+            if waiting.begun.is_set():
                 break
-        await soon(held.given_up)
-        held.begun.clear()
-        block = client.encode(b"/a/held", (b"content-type", b"application/grpc"), (b"grpc-timeout", b"10m"))
+        await soon(waiting.cancelled)
+        waiting.begun.clear()
+        block = client.encode(b"/a/wait", (b"content-type", b"application/grpc"), (b"grpc-timeout", b"10m"))
         client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 99, block), raw.frame(raw.DATA, 0, 99, b"\0\0"))
         assert (await client.read_response(99)).headers[b"grpc-status"] == b"4"
-        assert not held.begun.is_set()
+        assert not waiting.begun.is_set()
         assert calls.tasks == set()
 
 
 async def test_a_call_whose_time_was_over_before_is_not_begun() -> None:
-    """There is nobody whom it could serve."""
-    held = WaitingMethod()
-    async with serving_methods({"/a/held": held}) as (port, _), raw.connected(port) as client:
+    """It has no client any more."""
+    waiting = WaitingMethod()
+    async with serving_methods({"/a/wait": waiting}) as (port, _), raw.connected(port) as client:
         assert (
-            await call_raw(client, 1, b"/a/held", frame_message(b""), (b"grpc-timeout", b"0S"))
+            await call_raw(client, 1, b"/a/wait", frame_message(b""), (b"grpc-timeout", b"0S"))
         ).status == 4
-        assert not held.begun.is_set()
+        assert not waiting.begun.is_set()
 
 
 @pytest.mark.parametrize("timeout", [b"", b"S", b"5", b"-1S", b"1.5S", b"123456789S", b"5s"])
@@ -197,34 +197,34 @@ async def test_a_deadline_that_says_nothing_is_none(timeout: bytes) -> None:
 @pytest.mark.parametrize("end", ["reset", "deadline"])
 async def test_a_call_that_goes_on_after_its_end_counts(end: str) -> None:
     """A client that gives up calls does not have more of them at work than its streams allow."""
-    held = WaitingMethod(stubborn=True)
+    waiting = WaitingMethod(stubborn=True)
     async with (
-        serving_methods({"/a/held": held, "/a/echo": echo}, streams=1) as (port, calls),
+        serving_methods({"/a/wait": waiting, "/a/echo": echo}, streams=1) as (port, calls),
         raw.connected(port) as client,
     ):
         for turn, patience in enumerate(GROWING_S if end == "deadline" else (3600.0,)):
             said = ((b"content-type", b"application/grpc"), make_timeout(patience))
             number = 2 * turn + 1
-            client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.encode(b"/a/held", *said)))
+            client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.encode(b"/a/wait", *said)))
             client.send(raw.frame(raw.DATA, raw.END_STREAM, number, frame_message(b"")))
             if end == "reset":
-                await soon(held.begun)
+                await soon(waiting.begun)
                 client.send(raw.rst_stream(number))
             else:
                 assert (await client.read_response(number)).headers[b"grpc-status"] == b"4"
-            if held.begun.is_set():
+            if waiting.begun.is_set():
                 break
-        await soon(held.given_up)
+        await soon(waiting.cancelled)
         client.send(raw.frame(raw.HEADERS, raw.END_BOTH, 97, client.encode(b"/a/echo", *said)))
         assert (await client.wait_for(raw.RST_STREAM, 97)).code == raw.REFUSED_STREAM
         (task,) = calls.tasks
-        held.go_on.set()
+        waiting.go_on.set()
         await asyncio.wait([task])
         await client.ping()
         assert (await call_raw(client, 99, b"/a/echo", frame_message(b"x"))).status == 0
 
 
-async def test_a_failure_is_told_with_its_condition() -> None:
+async def test_a_failure_is_sent_with_its_condition() -> None:
     """Code, words in any language, and the name that the spec has for it."""
     words = "kein Auftrag „ü“ 100%\n\t終 \ud800"
     for at_once in (True, False):
@@ -269,7 +269,7 @@ async def test_words_may_begin_and_end_with_blanks(words: str) -> None:
             assert (await failed(method(other, "/a/fail")(b""))).details() == words
 
 
-async def test_long_words_are_cut_to_what_a_client_takes() -> None:
+async def test_long_messages_are_cut_to_the_limit_of_clients() -> None:
     """A header has to fit into a frame, however many bytes each letter takes."""
 
     async def fail(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
@@ -282,7 +282,7 @@ async def test_long_words_are_cut_to_what_a_client_takes() -> None:
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-async def test_a_fault_of_a_method_is_told_to_the_loop_and_not_to_the_client(at_once: bool) -> None:
+async def test_a_fault_of_a_method_goes_to_the_loop_and_not_to_the_client(at_once: bool) -> None:
     """The client learns that there is one; its other calls are not concerned."""
 
     async def fault(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:

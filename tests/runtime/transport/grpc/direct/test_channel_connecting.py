@@ -37,7 +37,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def dropping(serve: Serve) -> AsyncIterator[tuple[list[int], Channel]]:
-    """A channel to a server that ends each connection after what it does, with the number of each."""
+    """A channel to a server that ends each connection after a script, with the number of each."""
     made: list[int] = []
 
     async def drop(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -128,7 +128,7 @@ async def test_a_server_that_goes_on_so_is_asked_ever_less_often(monkeypatch: py
 
 
 async def test_a_connection_that_has_lasted_was_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that restarts is found at once, also where a call was under way."""
+    """A server that restarts is found at once, also where a call was in flight."""
     monkeypatch.setattr(channel_module, "_PROVEN_S", 0.0)
     async with dropping(hears_one_call) as (made, channel):
         for _ in range(5):
@@ -137,7 +137,7 @@ async def test_a_connection_that_has_lasted_was_good(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_call_is_sent_when_the_server_has_introduced_itself() -> None:
-    """Nothing of it is lost in what is no connection yet."""
+    """No call is lost while there is no connection yet."""
     async with scripted_server(ScriptedServer.respond, b"") as (script, channel):
         call = asyncio.create_task(call_echo(channel))
         await script.wait_for(WINDOW_UPDATE)
@@ -153,7 +153,7 @@ def go_away(last: int) -> bytes:
 
 
 class Leaving:
-    """A server whose first connection keeps its calls until it is told what to say to them."""
+    """A server whose first connection answers its calls when the test lets it."""
 
     def __init__(self) -> None:
         self.old: asyncio.StreamWriter | None = None
@@ -189,7 +189,7 @@ class Leaving:
 
 
 async def test_a_server_that_leaves_in_two_steps_loses_no_call() -> None:
-    """Calls under way go on, new ones go elsewhere, and those that it has not begun are made again."""
+    """Calls in flight go on, new ones go elsewhere, and those that it has not begun are retried."""
     leaving = Leaving()
     async with scripted_server(leaving.answer) as (script, channel):
         calls = [asyncio.create_task(call_echo(channel)) for _ in range(3)]

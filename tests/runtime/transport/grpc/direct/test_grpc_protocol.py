@@ -117,7 +117,7 @@ async def test_a_message_that_cannot_be_right_is_refused_before_its_end(first: b
 
 
 async def test_what_begins_and_does_not_end_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection keeps so much of its clients' messages, and what is given up makes room."""
+    """A connection buffers so much of its client's messages, and cancelled calls free it."""
     monkeypatch.setattr(streams, "_MAX_BUFFERED_BYTES", 100_000)
     async with (
         serving_methods({"/a/echo": echo}, message_bytes=20_000) as (port, _),
@@ -137,8 +137,8 @@ async def test_what_begins_and_does_not_end_is_bounded(monkeypatch: pytest.Monke
         assert (await call_raw(client, 15, b"/a/echo", frame_message(b"x"))).status == OK
 
 
-async def test_what_all_connections_hold_is_bounded() -> None:
-    """Each of them has its share, and not all at once; what is given up makes room for the others."""
+async def test_the_buffers_of_all_connections_are_bounded() -> None:
+    """Each of them has its share, and not all at once; cancelled calls free it for the others."""
     async with (
         serving_methods({"/a/echo": echo}, message_bytes=20_000) as (port, calls),
         raw.connected(port) as one,
@@ -190,8 +190,10 @@ async def test_a_connection_has_so_many_conversations(monkeypatch: pytest.Monkey
         ({b"content-type": b"application/grpc;charset=x"}, b"200"),
     ],
 )
-async def test_what_is_no_call_of_grpc_is_told_so_in_http(changed: dict[bytes, bytes], status: bytes) -> None:
-    """So that whoever took the port for another understands it."""
+async def test_a_request_that_is_not_grpc_is_refused_in_http(
+    changed: dict[bytes, bytes], status: bytes
+) -> None:
+    """So that a client of another protocol can read it."""
     usual = {
         b":method": b"POST",
         b":scheme": b"http",
@@ -213,7 +215,7 @@ async def test_a_method_that_there_is_not_is_unimplemented() -> None:
             assert len(ended.message) < 10_000
 
 
-async def test_a_conversation_goes_both_ways() -> None:
+async def test_a_stream_goes_in_both_directions() -> None:
     """Messages in any pieces are answered in their order, until the client has said everything."""
     async with serving_methods({}, {"/a/again": again}) as (port, _), raw.connected(port) as client:
         said = frame_message(b"one") + frame_message(b"") + frame_message(gzip.compress(b"three"), 1)
@@ -239,7 +241,7 @@ async def test_a_conversation_goes_both_ways() -> None:
     ids=["too long", "a bomb", "too many", "not packed as said"],
 )
 async def test_a_conversation_that_is_refused_leaves_nothing_behind(said: bytes, status: int) -> None:
-    """Whoever talked with the client stops when the client may not talk on."""
+    """The handler stops when the client may send no more."""
     ended = asyncio.Event()
 
     async def talk(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
@@ -269,7 +271,7 @@ async def test_a_conversation_whose_last_message_is_cut_is_refused() -> None:
         assert (await call_raw(client, 1, b"/a/again", frame_message(b"one") + b"\0")).status == INVALID
 
 
-async def test_a_conversation_that_nobody_reads_ends() -> None:
+async def test_a_stream_that_is_not_read_ends() -> None:
     """Some answers may wait for a window, and not any number of them."""
     more = asyncio.Event()
 
@@ -290,8 +292,8 @@ async def test_a_conversation_that_nobody_reads_ends() -> None:
         assert (await client.wait_for(raw.RST_STREAM, 1)).code == raw.ENHANCE_YOUR_CALM
 
 
-async def test_a_deadline_in_the_middle_of_a_long_answer_is_told_as_such() -> None:
-    """What ended the call first is what its client hears at its end."""
+async def test_a_deadline_in_the_middle_of_a_long_response_is_reported_as_such() -> None:
+    """The client gets the first reason at the end of the call."""
 
     async def talk(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         yield bytes(100_000)

@@ -85,7 +85,7 @@ async def test_a_caller_is_who_the_certificate_says() -> None:
 
 @pytest.mark.req("CH-65", "TQ-165")
 async def test_a_caller_without_a_certificate_is_unauthenticated() -> None:
-    """The transport lets it in, the guard says what is wrong, and the log has it."""
+    """The transport accepts it, the guard refuses it, and the log has the reason."""
     callers, lines = Callers(), Lines()
     async with serving_system(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
         async with called_by(port) as method:
@@ -103,7 +103,7 @@ async def test_a_caller_without_a_certificate_is_unauthenticated() -> None:
 
 
 async def test_where_all_have_to_prove_themselves_health_and_reflection_do_not_answer_others() -> None:
-    """What a handshake kept from them before, a status keeps from them now."""
+    """They are refused by a status in place of a failed handshake."""
     lines = Lines()
     async with serving_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, _):
         for issued, expected in (
@@ -118,8 +118,8 @@ async def test_where_all_have_to_prove_themselves_health_and_reflection_do_not_a
                 assert await code(watch.__aiter__().__anext__()) is expected
                 asked = reflection_pb2.ServerReflectionRequest(list_services="*")
                 stub: Any = reflection_pb2_grpc.ServerReflectionStub(client)
-                call_raw = stub.ServerReflectionInfo(iter([asked]))
-                assert await code(call_raw.__aiter__().__anext__()) is expected
+                listing = stub.ServerReflectionInfo(iter([asked]))
+                assert await code(listing.__aiter__().__anext__()) is expected
         refused = [line for line in lines.read_back("rpc_error") if line["grpc_code"] == "UNAUTHENTICATED"]
     assert [line["method"] for line in refused] == [
         "Health.Check",
@@ -160,13 +160,13 @@ async def test_where_anyone_may_call_a_certificate_still_counts() -> None:
 
 
 async def test_a_handshake_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No timer waits for somebody who never came."""
+    """No timer is left of a handshake that never came."""
     monkeypatch.setattr(keepalive, "_GRACE_S", 0.0)
-    call_raw: list[dict[str, Any]] = []
+    contexts: list[dict[str, Any]] = []
     lines = Lines()
     async with serving_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, server):
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _loop, context: call_raw.append(context))
+        loop.set_exception_handler(lambda _loop, context: contexts.append(context))
         for _ in range(3):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET / HTTP/1.1\r\n\r\n")
@@ -179,7 +179,7 @@ async def test_a_handshake_that_fails_leaves_nothing_behind(monkeypatch: pytest.
             writer.close()
         loop.set_exception_handler(None)
     assert len(lines.read_back("handshake_failed")) == 3
-    assert [each for each in call_raw if isinstance(each.get("exception"), AttributeError)] == []
+    assert [each for each in contexts if isinstance(each.get("exception"), AttributeError)] == []
     assert server._calls.connections == {}
 
 

@@ -83,7 +83,7 @@ async def test_a_call_that_no_method_answers_is_one_line(
 
 @pytest.mark.req("TQ-165")
 async def test_an_answer_that_is_too_large_is_one_refusal() -> None:
-    """It is counted and logged once, as what its caller was told, and not as an answer before that."""
+    """It is counted and logged once, by the status that its caller got, and not as an answer before that."""
     lines, metrics = Lines(), Metrics()
 
     async def grow(request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
@@ -111,7 +111,7 @@ async def test_an_answer_that_is_too_large_is_one_refusal() -> None:
 
 
 @pytest.mark.req("TQ-165")
-async def test_what_is_no_call_of_grpc_is_one_line() -> None:
+async def test_a_request_that_is_not_grpc_is_one_log_line() -> None:
     lines = Lines()
     async with serving_system(found, lines=lines) as (port, _), raw.connected(port) as client:
         client.send(
@@ -129,7 +129,7 @@ async def test_what_is_no_call_of_grpc_is_one_line() -> None:
 
 @pytest.mark.req("TQ-165")
 async def test_headers_that_are_too_large_are_one_line() -> None:
-    """Whoever shares the connection with them, as behind a proxy, is served on."""
+    """Other calls of the connection, as behind a proxy, go on."""
     lines = Lines()
     ended = await ask(lines, PATH, GOOD, bearer(TOKEN), (b"x-large", b"x" * 16_300))
     assert (ended.status, ended.message) == (EXHAUSTED, "the headers have more than 16384 bytes")
@@ -174,7 +174,7 @@ async def test_a_call_that_is_cut_off_before_its_method_began_is_one_line() -> N
 
 
 @pytest.mark.req("TQ-165")
-async def test_a_caller_without_proof_does_not_learn_what_is_wrong_with_its_message() -> None:
+async def test_a_caller_without_proof_gets_no_details_of_its_message() -> None:
     lines = Lines()
     ended = await ask(lines, PATH, NO_MESSAGE)
     assert ended.status == UNAUTHENTICATED
@@ -226,7 +226,7 @@ async def test_nothing_is_kept_before_its_caller_is_proven() -> None:
             await client.ping()
             (connection,) = server._calls.connections
             assert connection.buffered_request_bytes == (0 if number == 1 else len(part) * parts)
-            # Which is no whole message; that is told only to those whom the guard lets in.
+            # Which is no whole message; only callers whom the guard admits get to know that.
             client.send(raw.frame(raw.DATA, raw.END_STREAM, number))
             assert (await client.read_response(number)).headers[b"grpc-status"] == b"%d" % status
     denied, *_ = lines.read_back()

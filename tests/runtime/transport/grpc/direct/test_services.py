@@ -1,4 +1,4 @@
-"""What a server answers beside its own methods: whether it serves, and what it has."""
+"""Services of a server beside its own methods: health and reflection."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_a_method_of_a_system_is_served() -> None:
 
 
 async def test_a_message_that_is_none_of_the_method_is_refused() -> None:
-    """It is not given to anybody."""
+    """It reaches no handler."""
     async with serving_system(found) as (port, _), grpc_channel(port) as client:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(client, METHOD.path)(b"\xff\xff")
@@ -53,7 +53,7 @@ async def test_a_message_that_is_none_of_the_method_is_refused() -> None:
 
 
 async def test_health_can_be_asked() -> None:
-    """Of all, or of one service; of another there is nothing to tell."""
+    """Of all, or of one service; another is unknown."""
     async with serving_system(found) as (port, server), grpc_channel(port) as client:
         stub: Any = health_pb2_grpc.HealthStub(client)
         for service in ("", METHOD.service):
@@ -68,7 +68,7 @@ async def test_health_can_be_asked() -> None:
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def test_whoever_watches_hears_of_each_change() -> None:
+async def test_a_watcher_gets_each_change() -> None:
     """At once how it is, and then whenever it changes, until the server stops."""
     async with serving_system(found) as (port, server), grpc_channel(port) as client:
         stub: Any = health_pb2_grpc.HealthStub(client)
@@ -98,7 +98,7 @@ async def read_or_end(watch: Any) -> Any:
 
 
 async def test_a_watch_that_is_given_up_is_over() -> None:
-    """Nothing waits for a change that nobody wants to hear of."""
+    """No task waits for a change without a watcher."""
     async with serving_system(found) as (port, server), grpc_channel(port) as client:
         stub: Any = health_pb2_grpc.HealthStub(client)
         watch = stub.Watch(Question())
@@ -109,7 +109,7 @@ async def test_a_watch_that_is_given_up_is_over() -> None:
         assert task.cancelled()
 
 
-async def test_tools_can_ask_what_there_is() -> None:
+async def test_tools_can_list_services() -> None:
     """The services, and the file of each, one question after the other on one stream."""
     async with serving_system(found) as (port, _), grpc_channel(port) as client:
         aio: Any = client

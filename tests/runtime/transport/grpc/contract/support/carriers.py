@@ -26,13 +26,11 @@ from runtime.transport.grpc.channel import GrpcChannel
 from runtime.transport.tls import Credentials
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
-from tests.support import eventually as waiting
 
-eventually = waiting.eventually
 PATIENCE_S = 60.0
 """After which a test has failed that waits for something; far more than anything takes on a busy machine."""
 GROWING_S = (0.05, 0.5, 5.0, 30.0)
-"""Deadlines to be tried one after the other, where a call has to be under way before its deadline passes."""
+"""Deadlines to be tried in turn, where a call has to be in flight before its deadline expires."""
 WORLD = RealWorld()
 SYSTEM: System = replace(
     GENERATED,
@@ -284,16 +282,16 @@ def with_keepalive(**changed: Any) -> System:
 
 @contextmanager
 def reserving() -> Iterator[int]:
-    """A port that nobody listens on until a server of the test does."""
+    """Reserve a port without a listener until a server of the test has it."""
     with socket.socket() as reserved:
-        # A server that sets the same may bind beside a socket that does not listen, and nobody else does.
+        # A server that sets the same may bind beside a socket that does not listen; no other socket can.
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         reserved.bind(("127.0.0.1", 0))
         yield reserved.getsockname()[1]
 
 
 class Relay:
-    """A TCP connection in the middle, which counts what passes, and can fall silent."""
+    """A TCP relay that counts its bytes, and can fall silent."""
 
     def __init__(self, port: int) -> None:
         self._to = port
@@ -323,22 +321,24 @@ class Relay:
             finally:
                 back.close()
         except (OSError, asyncio.CancelledError):
-            # Either side has gone, or the test is over; nobody waits for this task.
+            # Either side has gone, or the test is over; this task is not awaited.
             pass
         finally:
             self.closed += 1
             self._tasks.discard(task)
             writer.close()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str) -> None:
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, counter: str
+    ) -> None:
         try:
             while data := await reader.read(2**16):
-                setattr(self, way, getattr(self, way) + len(data))
+                setattr(self, counter, getattr(self, counter) + len(data))
                 if not self.is_silent:
                     writer.write(data)
                     await writer.drain()
         finally:
-            # Only this direction ends: a socket that is closed while its peer writes loses what it was sent.
+            # Only this direction ends: a socket that is closed while its peer writes loses received bytes.
             if writer.can_write_eof() and not writer.is_closing():
                 writer.write_eof()
 

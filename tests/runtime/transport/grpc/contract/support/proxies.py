@@ -15,7 +15,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.runtime.transport.grpc.contract.support.carriers import PATIENCE_S, eventually, reserving
+from tests.runtime.transport.grpc.contract.support.carriers import PATIENCE_S, reserving
+from tests.support.eventually import eventually
 
 VARIABLE = "CHARTER_PROXIES"
 ASKED = tuple(os.environ.get(VARIABLE, "nginx").split(","))
@@ -106,7 +107,7 @@ async def proxying(name: str, folder: Path, to: int) -> AsyncIterator[str]:
 
 
 async def listens(port: int, process: subprocess.Popen[bytes], folder: Path) -> None:
-    """Return when somebody listens on a port; fail with what the proxy says where it ends instead."""
+    """Wait for a listener on a port; fail with the output of the proxy if it ends instead."""
     connected = False
     async with asyncio.timeout(PATIENCE_S):
         while not connected:

@@ -86,7 +86,7 @@ async def test_bytes_may_come_one_by_one() -> None:
         assert (answers[1].body, answers[3].body) == (b"hello", b"again")
 
 
-async def test_the_server_says_what_it_takes() -> None:
+async def test_the_server_sends_its_settings() -> None:
     """Its settings come first, then a larger window; ours are acknowledged, and so are pings."""
     async with (
         serving(EchoApplication(), limits(streams=7, message_bytes=100_000)) as port,
@@ -155,7 +155,7 @@ async def test_a_reset_ends_a_stream_for_both() -> None:
 
 
 async def test_an_answer_before_the_end_of_a_call_asks_for_no_more_of_it() -> None:
-    """The rest of it is not wanted, which is no error; whatever of it is under way is swallowed."""
+    """The rest of it is not wanted, which is no error; frames in flight are ignored."""
     async with serving(EchoApplication()) as port, connected(port) as peer:
         peer.send(frame(HEADERS, END_HEADERS, 1, peer.encode(b"/early")))
         assert (await peer.read_response()).body == b"no more, please"
@@ -195,26 +195,26 @@ async def test_there_is_room_for_so_many_connections() -> None:
             await first.ping()
 
 
-async def test_a_fault_of_the_application_ends_the_connection_and_is_told() -> None:
-    """Nobody else notices, but whoever looks after the server."""
+async def test_a_fault_of_the_application_is_reported_and_ends_the_connection() -> None:
+    """Other connections go on, and the exception handler gets it."""
     application = EchoApplication()
     async with serving(application) as port, connected(port) as other:
-        call_raw: list[dict[str, Any]] = []
+        contexts: list[dict[str, Any]] = []
         loop = asyncio.get_running_loop()
         before = loop.get_exception_handler()
-        loop.set_exception_handler(lambda _loop, context: call_raw.append(context))
+        loop.set_exception_handler(lambda _loop, context: contexts.append(context))
         async with connected(port) as peer:
             peer.send(peer.request(1, b"/wait"), peer.request(3, b"/nowhere"), peer.request(5))
             assert (await peer.read_goaway()).code == INTERNAL_ERROR
         await application.wait_until(lambda: application.aborted_streams == [1, 3])
         loop.set_exception_handler(before)
-        assert [type(each["exception"]) for each in call_raw] == [RuntimeError]
+        assert [type(each["exception"]) for each in contexts] == [RuntimeError]
         other.send(other.request(1, body=b"me?"))
         assert (await other.read_response()).body == b"me?"
 
 
 async def test_nothing_is_left_of_a_connection() -> None:
-    """It goes when its client does, without anybody looking for circles of references."""
+    """It is freed with its client, without a cycle collection."""
     application, left = EchoApplication(), list[weakref.ref[Any]]()
     loop = asyncio.get_running_loop()
 

@@ -1,4 +1,4 @@
-"""Flood protection of a server connection, and bounds on what it buffers for a client."""
+"""Flood protection of a server connection, and bounds of its buffers for a client."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ANSWERED = frame(HEADERS, END_BOTH, 1, bytes.fromhex("838604") + b"\x05/echo")
 
 
 def floods() -> Iterator[tuple[str, bytes, bytes]]:
-    """What comes once, and then again and again."""
+    """The frames that come once, and those that are repeated."""
     waiting = frame(HEADERS, END_HEADERS, 1, CALL)
     yield "settings", b"", settings()
     yield "acknowledged settings", b"", frame(SETTINGS, ACK)
@@ -65,9 +65,7 @@ def floods() -> Iterator[tuple[str, bytes, bytes]]:
 
 
 @pytest.mark.parametrize("flood", [name for name, *_ in floods()])
-async def test_a_flood_of_what_brings_nothing_forward_is_stopped(
-    flood: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_flood_of_useless_frames_is_stopped(flood: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of such frames is allowed, and thousands of them a second are not."""
     monkeypatch.setattr(flood_guard, "_SUSPICIOUS_FRAMES_PER_SECOND", 100)
     async with (
@@ -169,8 +167,8 @@ async def test_pings_that_come_too_soon_are_stopped_in_words_that_clients_know()
         assert (end.code, end.payload[8:]) == (ENHANCE_YOUR_CALM, b"too_many_pings")
 
 
-async def test_answers_that_nobody_reads_are_bounded_for_all_connections() -> None:
-    """Whoever shares a server with those who do not read is answered when some of it is read."""
+async def test_unread_responses_are_bounded_for_all_connections() -> None:
+    """A client beside those that do not read is answered when some of it is read."""
     application = EchoApplication()
     application.buffer_budget.limit = 150_000
     async with serving(application) as port, connected(port) as one, connected(port) as another:

@@ -30,8 +30,8 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
 )
 
 
-async def test_what_was_taken_in_may_be_sent_again() -> None:
-    """Windows grow as they are used, with padding, and with data that nobody wanted."""
+async def test_consumed_bytes_are_credited_again() -> None:
+    """Windows grow as they are used, with padding, and with data of closed streams."""
     async with (
         serving(EchoApplication(), limits(message_bytes=100)) as port,
         connected(port) as peer,
@@ -69,7 +69,7 @@ async def test_a_stream_sends_no_more_than_its_window(size: int) -> None:
 
 
 async def test_all_streams_send_no_more_than_the_window_of_the_connection() -> None:
-    """Answers that are larger than all windows share one, and small ones are not held up for good."""
+    """Responses that are larger than all windows share one, and small ones do not starve."""
     greeting = PREFACE + settings((INITIAL_WINDOW_SIZE, 2**31 - 1))
     async with serving(EchoApplication()) as port, connected(port, greeting) as peer:
         peer.send(peer.request(1, b"/large/100000"), peer.request(3, b"/large/100000"))
@@ -85,7 +85,7 @@ async def test_all_streams_send_no_more_than_the_window_of_the_connection() -> N
 
 
 async def test_a_window_may_shrink_below_nothing() -> None:
-    """Settings in the middle of an answer take back what was allowed; it goes on when that is made up for."""
+    """Settings in the middle of a response make its window negative; it goes on when that is positive."""
     greeting = PREFACE + settings((INITIAL_WINDOW_SIZE, 1000))
     async with serving(EchoApplication()) as port, connected(port, greeting) as peer:
         peer.send(peer.request(1, b"/large/3000"))
@@ -112,7 +112,7 @@ async def test_frames_are_as_large_as_the_client_takes_them() -> None:
 
 
 async def test_a_client_that_stops_reading_goes_on_where_it_stopped() -> None:
-    """What it does not read waits, and neither more data nor more calls are taken in meanwhile."""
+    """Unread responses wait, and neither more data nor more calls are accepted meanwhile."""
     application = EchoApplication()
     greeting = PREFACE + settings((INITIAL_WINDOW_SIZE, 2**31 - 1)) + window_update(0, 2**31 - 1 - 65_535)
     size, calls = 20_000, 200
@@ -129,7 +129,7 @@ async def test_a_client_that_stops_reading_goes_on_where_it_stopped() -> None:
 
 
 async def test_a_client_that_never_reads_does_not_fill_the_memory() -> None:
-    """Even answers without data, which no window holds back, stop when nobody reads them."""
+    """Even responses without data, which no window blocks, stop while they are not read."""
     application = EchoApplication()
     calls = 1000
     async with (

@@ -30,8 +30,8 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
 )
 
 
-async def test_who_leaves_ends_what_is_under_way_and_takes_nothing_new() -> None:
-    """What comes after the leave is ignored, with all its frames; what came before it is answered."""
+async def test_a_graceful_shutdown_drains_and_refuses_new_streams() -> None:
+    """Streams after the GOAWAY are ignored, with all their frames; earlier ones are answered."""
     application = EchoApplication()
     greeting = PREFACE + settings((INITIAL_WINDOW_SIZE, 10_000)) + window_update(0, 2**20)
     async with serving(application) as port, connected(port, greeting) as peer:
@@ -61,7 +61,7 @@ async def test_who_leaves_ends_what_is_under_way_and_takes_nothing_new() -> None
 
 
 async def test_streams_that_are_opened_before_the_client_has_heard_of_the_leave_are_served() -> None:
-    """A proxy cannot make a call again that it has passed on; what it sends until it knows is answered."""
+    """A proxy cannot retry a call that it has passed on; its calls are answered until it knows."""
     application = EchoApplication()
     async with serving(application) as port, connected(port) as peer:
         peer.send(peer.request(1, b"/wait"))
@@ -86,10 +86,10 @@ async def test_streams_that_are_opened_before_the_client_has_heard_of_the_leave_
         assert 7 not in application.bodies
 
 
-async def test_who_does_not_acknowledge_the_leave_is_told_the_last_stream_soon(
+async def test_a_peer_that_does_not_acknowledge_gets_the_last_goaway_soon(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A client that is silent does not hold up a stop; one that is cut off hears the last stream, too."""
+    """A silent client does not delay a stop; one that is aborted gets the last stream, too."""
     application = EchoApplication()
     async with serving(application) as port, connected(port) as peer, connected(port) as other:
         for each in (peer, other):
@@ -137,7 +137,7 @@ async def test_the_last_answer_arrives_however_slowly_it_is_read() -> None:
 
 
 async def test_a_client_that_does_not_read_the_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Closing waits for what is left to be read, but not for ever."""
+    """Closing waits until the rest is read, but not for ever."""
     monkeypatch.setattr(keepalive, "_GRACE_S", 0.05)
     monkeypatch.setattr(serving_side, "_DRAIN_S", 0.05)
     application = EchoApplication()

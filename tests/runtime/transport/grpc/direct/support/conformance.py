@@ -1,4 +1,4 @@
-"""Expectations of RFC 9113: what a server connection does with the bytes of a client, over a real socket."""
+"""Expectations of RFC 9113: reactions of a server connection to the bytes of a client, over a real socket."""
 
 from __future__ import annotations
 

@@ -102,10 +102,10 @@ class EchoApplication:
         self.aborted_streams.append(stream.id)
         self._changed.set()
 
-    async def wait_until(self, holds: Callable[[], object]) -> None:
-        """Wait until something holds after one of the events that are recorded."""
+    async def wait_until(self, is_met: Callable[[], object]) -> None:
+        """Wait until a condition is true after one of the recorded events."""
         async with asyncio.timeout(PATIENCE_S):
-            while not holds():
+            while not is_met():
                 self._changed.clear()
                 await self._changed.wait()
 

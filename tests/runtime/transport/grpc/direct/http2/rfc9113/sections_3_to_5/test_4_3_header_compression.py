@@ -89,7 +89,7 @@ async def test_the_table_changes_by_blocks_of_closed_streams() -> None:
 
 @pytest.mark.parametrize("size", [17_000, 60_000])
 async def test_a_header_list_that_is_too_large_ends_its_stream_only(size: int) -> None:
-    """10.5.1: with status 431; what its block has added to the table is known to the blocks that follow."""
+    """10.5.1: with status 431; the entries of its block are in the table of later blocks."""
     application = EchoApplication()
     async with serving(application) as port, connected(port) as peer:
         peer.send(peer.request(1, b"/wait"))
