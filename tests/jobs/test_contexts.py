@@ -13,7 +13,14 @@ from handlers.jobs.registry import RegisteredFunction
 from handlers.jobs.runner import FailureReasons, RunResult, run
 from runtime.stores.store import Held
 from runtime.worker.config import Outcome
-from tests.runtime.worker.memory_leases import DONE, RELEASED, WORLD, MemoryLeases, wait_for_settled, working
+from tests.runtime.worker.memory_leases import (
+    DONE,
+    RELEASED,
+    WORLD,
+    MemoryLeases,
+    run_worker,
+    wait_for_settled,
+)
 
 REASONS = FailureReasons("TIMED_OUT", "NOT_JSON")
 
@@ -38,7 +45,7 @@ async def test_each_job_function_has_a_task_and_a_context_of_its_own() -> None:
         return DONE if ran == RunResult('"done"') else RELEASED
 
     store = MemoryLeases(left=20)
-    async with JobLoops(lambda *_: None) as loops, working(store, 4, perform):
+    async with JobLoops(lambda *_: None) as loops, run_worker(store, 4, perform):
         await wait_for_settled(store, 20)
     assert found == ["nothing"] * 20
     assert store.outcomes == {DONE.transition.target}

@@ -25,7 +25,7 @@ from runtime.transport.http.server import HttpServer
 from runtime.transport.in_process import LocalChannel
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
-from tests.runtime.transport.grpc.direct.support.grpc_fixtures import get_print, grpc_channel, serving_system
+from tests.runtime.transport.grpc.direct.support.grpc_fixtures import get_print, grpc_channel, serve_system
 from tests.support.plain_http import NO_TLS
 
 WORLD = RealWorld()
@@ -58,7 +58,7 @@ class Setting:
 
 
 @asynccontextmanager
-async def listening(handle: Any) -> AsyncIterator[int]:
+async def listen(handle: Any) -> AsyncIterator[int]:
     """The port of an HTTP listener that has one method."""
     log, metrics = Log("test", "INFO", WORLD, Lines()), Metrics()
     handler = SimpleNamespace(**{WITHDRAW.attribute: handle})
@@ -78,7 +78,7 @@ def client(port: int) -> httpx.AsyncClient:
 
 async def test_a_grpc_call_sees_nothing_of_the_one_before_on_its_connection() -> None:
     handler = Setting()
-    async with serving_system(handler.answer) as (port, server), grpc_channel(port) as asking:
+    async with serve_system(handler.answer) as (port, server), grpc_channel(port) as asking:
         for _ in range(3):
             await get_print(asking)(GetPrintRequest(film_id="x"), timeout=60)
         assert len(server._calls.connections) == 1
@@ -88,7 +88,7 @@ async def test_a_grpc_call_sees_nothing_of_the_one_before_on_its_connection() ->
 
 async def test_an_http_request_sees_nothing_of_the_one_before_on_its_connection() -> None:
     handler = Setting()
-    async with listening(handler.withdraw) as port, client(port) as asking:
+    async with listen(handler.withdraw) as port, client(port) as asking:
         for number in range(3):
             answer = await asking.post(f"/films/{number}/withdraw", json={})
             assert (answer.status_code, answer.json()["filmId"]) == (200, str(number))
@@ -100,7 +100,7 @@ async def test_an_http_request_that_comes_early_sees_nothing_of_the_one_before()
     """The end of one request begins the next that has already come on the connection."""
     handler = Setting()
     request = b"POST /films/1/withdraw HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n"
-    async with listening(handler.withdraw) as port:
+    async with listen(handler.withdraw) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write((request + b"\r\n") * 2 + request + b"connection: close\r\n\r\n")
         async with asyncio.timeout(60):
@@ -124,7 +124,7 @@ async def test_a_call_within_a_process_is_a_function_call_within_its_callers_cal
         after.append(seen.get())
         return answer
 
-    async with serving_system(outer) as (port, _), grpc_channel(port) as asking:
+    async with serve_system(outer) as (port, _), grpc_channel(port) as asking:
         for _ in range(2):
             await get_print(asking)(GetPrintRequest(film_id="x"), timeout=60)
     assert inner.found == ["nothing"] * 2
@@ -167,7 +167,7 @@ WAITS = [wait_in_a_scope, wait_until_a_scope_ends, wait_for_a_group, wait_for_ht
 @asynccontextmanager
 async def somewhere() -> AsyncIterator[str]:
     """An address that answers."""
-    async with listening(Setting().withdraw) as port:
+    async with listen(Setting().withdraw) as port:
         yield f"http://127.0.0.1:{port}/nowhere"
 
 
@@ -179,7 +179,7 @@ async def test_a_handler_called_by_grpc_may_await_anything_first(wait: Wait) -> 
             await wait(url)
             return GetPrintResponse(found=True)
 
-        async with serving_system(handle) as (port, _), grpc_channel(port) as asking:
+        async with serve_system(handle) as (port, _), grpc_channel(port) as asking:
             assert (await get_print(asking)(GetPrintRequest(film_id="x"), timeout=60)).found
 
 
@@ -191,6 +191,6 @@ async def test_a_handler_called_by_http_may_await_anything_first(wait: Wait) -> 
             await wait(url)
             return Film(film_id=request.film_id)
 
-        async with listening(handle) as port, client(port) as asking:
+        async with listen(handle) as port, client(port) as asking:
             answer = await asking.post("/films/7/withdraw", json={})
         assert (answer.status_code, answer.json()["filmId"]) == (200, "7")

@@ -51,68 +51,68 @@ class Served:
         request = request if request is not None else m.GetPrintRequest(film_id="x")
         return await self.endpoint.answer(caller, request, deadline, "id-1")
 
-    async def refused(self, **asked: Any) -> Failure:
+    async def expect_refusal(self, **asked: Any) -> Failure:
         with pytest.raises(Failure) as refused:
             await self.ask(**asked)
         assert problems(self.lines.getvalue().splitlines(), LIFECYCLES) == []
         return refused.value
 
-    def counted(self, code: str, caller: str = "desk") -> float | None:
+    def count_calls(self, code: str, caller: str = "desk") -> float | None:
         labels = {"method": str(self.method), "code": code, "caller": caller}
         return self.metrics.registry.get_sample_value("charter_calls_total", labels)
 
 
-def raising(error: BaseException) -> Handle:
+def make_failing_handler(error: BaseException) -> Handle:
     async def handle(_request: Any, _call: Call) -> Any:
         raise error
 
     return handle
 
 
-async def answering(_request: Any, _call: Call) -> m.GetPrintResponse:
+async def find_print(_request: Any, _call: Call) -> m.GetPrintResponse:
     return m.GetPrintResponse(found=True)
 
 
 async def test_a_call_is_answered_and_counted() -> None:
     """A well-formed call of a permitted caller reaches the handler, and its answer the caller."""
-    served = Served(answering)
+    served = Served(find_print)
     assert (await served.ask()).found
-    assert served.counted("OK") == 1
+    assert served.count_calls("OK") == 1
     assert served.lines.read_back() == []
 
 
 @pytest.mark.req("CH-65", "TQ-165")
 async def test_an_unproven_caller_gets_no_further() -> None:
     """Identity comes first: a bad proof is answered, logged and counted before any other check."""
-    served = Served(answering)
-    refused = await served.refused(
+    served = Served(find_print)
+    refused = await served.expect_refusal(
         caller=AuthenticationError("the token is not known"), request=m.GetPrintRequest()
     )
     assert refused.grpc == "UNAUTHENTICATED"
     assert "the token is not known" in refused.message
     assert [line["event"] for line in served.lines.read_back()] == ["call_denied", "rpc_error"]
-    assert served.counted("UNAUTHENTICATED", caller="") == 1
+    assert served.count_calls("UNAUTHENTICATED", caller="") == 1
 
 
 @pytest.mark.req("CH-65", "TQ-165")
 async def test_a_denial_is_logged_and_counted() -> None:
     """A proven caller outside the matrix is denied before the handler, with its name in the log."""
-    served = Served(answering)
-    assert (await served.refused(caller="printer")).grpc == "PERMISSION_DENIED"
+    served = Served(find_print)
+    assert (await served.expect_refusal(caller="printer")).grpc == "PERMISSION_DENIED"
     denied, error = served.lines.read_back()
     assert (denied["event"], denied["caller"], denied["film_id"]) == ("call_denied", "printer", "x")
     assert (error["event"], error["grpc_code"]) == ("rpc_error", "PERMISSION_DENIED")
-    assert served.counted("PERMISSION_DENIED", caller="printer") == 1
+    assert served.count_calls("PERMISSION_DENIED", caller="printer") == 1
 
 
 @pytest.mark.req("TQ-061", "TQ-167", "CH-64")
 async def test_an_illegal_transition_has_an_event_of_its_own() -> None:
     """A pair of states that is no edge is invalid; the log line has the film."""
-    served = Served(answering, "MoveFilm")
+    served = Served(find_print, "MoveFilm")
     request = m.MoveFilmRequest(
         film_id="x", expected_state=m.DEVELOPED, next_state=m.DEVELOPING, actor="foreman"
     )
-    refused = await served.refused(caller="foreman", request=request)
+    refused = await served.expect_refusal(caller="foreman", request=request)
     assert refused.message == "no film goes from DEVELOPED to DEVELOPING"
     (invalid,) = served.lines.read_back("invalid_transition")
     assert invalid["film_id"] == "x"
@@ -121,8 +121,8 @@ async def test_an_illegal_transition_has_an_event_of_its_own() -> None:
 @pytest.mark.req("TQ-163", "TQ-165")
 async def test_a_refusal_is_one_line_with_all_that_is_known() -> None:
     """Each answer that is not OK leaves one rpc_error with method, code, message, film and caller."""
-    served = Served(raising(PrintLost(film_id="x", state="DEVELOPED")))
-    await served.refused()
+    served = Served(make_failing_handler(PrintLost(film_id="x", state="DEVELOPED")))
+    await served.expect_refusal()
     (line,) = served.lines.read_back()
     assert line == {
         "ts_ms": 1_000_000,
@@ -145,21 +145,21 @@ async def test_a_refusal_is_one_line_with_all_that_is_known() -> None:
 )
 async def test_the_unexpected_leaks_nothing(error: Exception) -> None:
     """The caller gets a correlation id and no details; the log has the traceback under it."""
-    served = Served(raising(error))
-    refused = await served.refused(seconds=5.0)
+    served = Served(make_failing_handler(error))
+    refused = await served.expect_refusal(seconds=5.0)
     assert (refused.grpc, refused.message) == ("INTERNAL", "call the owner and say id-1")
     (fault,) = served.lines.read_back("rpc_fault")
     assert (fault["correlation_id"], fault["film_id"]) == ("id-1", "x")
     assert "secret" in fault["message"] and "Traceback" in fault["detail"]
-    assert served.counted("INTERNAL") == 1
+    assert served.count_calls("INTERNAL") == 1
 
 
 @pytest.mark.req("CH-77", "TQ-151", "TQ-154")
 @pytest.mark.parametrize("code", CODES)
 async def test_a_failed_call_downstream_is_converted(code: str) -> None:
     """Three codes pass through, two mean that something is unavailable, and the rest is our own fault."""
-    served = Served(raising(CallFailed(code, "the text of another", "LedgerService")))
-    refused = await served.refused(seconds=5.0)
+    served = Served(make_failing_handler(CallFailed(code, "the text of another", "LedgerService")))
+    refused = await served.expect_refusal(seconds=5.0)
     if code in PASSED_ON:
         assert (refused.grpc, refused.message) == (code, "the text of another")
     elif code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
@@ -173,8 +173,8 @@ async def test_a_failed_call_downstream_is_converted(code: str) -> None:
 @pytest.mark.parametrize("error", [CallFailed("UNAVAILABLE", "x", "Y"), TimeoutError()])
 async def test_an_expired_deadline_is_reported_as_such(error: Exception) -> None:
     """When the caller's own deadline has expired, that is its answer."""
-    served = Served(raising(error))
-    refused = await served.refused(seconds=0.0)
+    served = Served(make_failing_handler(error))
+    refused = await served.expect_refusal(seconds=0.0)
     assert (refused.grpc, refused.message) == (
         "DEADLINE_EXCEEDED",
         "ArchiveService.GetPrint took too long",
@@ -184,8 +184,8 @@ async def test_an_expired_deadline_is_reported_as_such(error: Exception) -> None
 @pytest.mark.req("CH-77")
 async def test_a_condition_of_another_component_passes_with_its_words() -> None:
     """A received condition whose code passes through keeps its name and message, even late."""
-    served = Served(raising(FilmUnknown.from_remote("no film x", "LedgerService")))
-    refused = await served.refused(seconds=0.0)
+    served = Served(make_failing_handler(FilmUnknown.from_remote("no film x", "LedgerService")))
+    refused = await served.expect_refusal(seconds=0.0)
     assert isinstance(refused, Condition)
     assert (refused.code, refused.message) == ("film_unknown", "no film x")
 
@@ -206,7 +206,7 @@ async def test_a_caller_that_stops_waiting_is_counted(seconds: float, code: str)
         await asking
     (line,) = served.lines.read_back("rpc_error")
     assert line["grpc_code"] == code
-    assert served.counted(code) == 1
+    assert served.count_calls(code) == 1
 
 
 class Slow:
@@ -285,7 +285,7 @@ async def test_a_fault_in_the_moment_in_which_the_caller_goes_is_logged_once(tur
 def test_every_method_of_a_service_has_its_endpoint() -> None:
     """The endpoints of a handler are those of its service's table, by path, under its component's name."""
     service = SYSTEM.services["ArchiveService"]
-    handler = SimpleNamespace(store_print=answering, get_print=answering)
+    handler = SimpleNamespace(store_print=find_print, get_print=find_print)
     world = HandWorld()
     found = make_endpoints(SYSTEM, {"ArchiveService": handler}, world, Log("node", "INFO", world), Metrics())
     assert sorted(found) == sorted(method.path for method in service.methods)

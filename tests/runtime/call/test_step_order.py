@@ -84,7 +84,7 @@ class Actor:
         request = MoveFilmRequest(film_id="j", expected_state=source, next_state=target)
         await self._ledger.move_film(request, call or self.call)
 
-    async def refused(self, source: FilmState.ValueType, target: FilmState.ValueType) -> str:
+    async def expect_refusal(self, source: FilmState.ValueType, target: FilmState.ValueType) -> str:
         """The message with which a transition is refused, before it is sent."""
         reached = len(self.recorder.reached)
         with pytest.raises(Failure) as caught:
@@ -97,9 +97,9 @@ class Actor:
 async def test_a_transition_without_its_steps_is_refused() -> None:
     """None of them, or not all: the missing step is named and logged, and the callee gets no call."""
     desk = Actor("desk")
-    assert "'withdraw' comes after RackService.RemoveFilm" in await desk.refused(WAITING, WITHDRAWN)
+    assert "'withdraw' comes after RackService.RemoveFilm" in await desk.expect_refusal(WAITING, WITHDRAWN)
     await desk.remove()
-    assert "'withdraw' comes after ArchiveService.StorePrint" in await desk.refused(WAITING, WITHDRAWN)
+    assert "'withdraw' comes after ArchiveService.StorePrint" in await desk.expect_refusal(WAITING, WITHDRAWN)
     denied = desk.lines.read_back("call_denied")
     assert [line["method"] for line in denied] == ["LedgerService.MoveFilm"] * 2
     await desk.store()
@@ -112,21 +112,21 @@ async def test_the_order_counts() -> None:
     desk = Actor("desk")
     await desk.store()
     await desk.remove()
-    assert "StorePrint" in await desk.refused(WAITING, WITHDRAWN)
+    assert "StorePrint" in await desk.expect_refusal(WAITING, WITHDRAWN)
 
 
 async def test_the_steps_of_another_entity_do_not_count() -> None:
     desk = Actor("desk")
     await desk.remove("other")
     await desk.store("other")
-    assert "RemoveFilm" in await desk.refused(WAITING, WITHDRAWN)
+    assert "RemoveFilm" in await desk.expect_refusal(WAITING, WITHDRAWN)
 
 
 async def test_the_steps_of_another_call_do_not_count() -> None:
     foreman = Actor("foreman")
     await foreman.store()
     foreman.call = make_call(HandWorld(), lines=foreman.lines)
-    assert "StorePrint" in await foreman.refused(DEVELOPING, DEVELOPED)
+    assert "StorePrint" in await foreman.expect_refusal(DEVELOPING, DEVELOPED)
 
 
 async def test_a_step_that_failed_is_not_completed() -> None:
@@ -134,7 +134,7 @@ async def test_a_step_that_failed_is_not_completed() -> None:
     foreman.recorder.failing.add("StorePrint")
     with pytest.raises(CallFailed):
         await foreman.store()
-    assert "StorePrint" in await foreman.refused(DEVELOPING, DEVELOPED)
+    assert "StorePrint" in await foreman.expect_refusal(DEVELOPING, DEVELOPED)
 
 
 async def test_a_step_may_have_its_entity_from_the_answer() -> None:
@@ -160,7 +160,7 @@ async def test_a_transition_uses_its_steps_up() -> None:
     await foreman.store()
     await foreman.transition(DEVELOPING, DEVELOPED)
     assert foreman.call.steps == {}
-    assert "StorePrint" in await foreman.refused(DEVELOPING, DEVELOPED)
+    assert "StorePrint" in await foreman.expect_refusal(DEVELOPING, DEVELOPED)
 
 
 async def test_an_attempt_that_failed_uses_nothing_up() -> None:

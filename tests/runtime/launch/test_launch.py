@@ -59,7 +59,7 @@ async def deployment() -> AsyncIterator[Launched]:
         yield running
 
 
-def gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     """Whether a process has ended; a zombie has ended, too."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
@@ -208,7 +208,7 @@ def test_it_prints_one_ready_line_and_stops_callers_first(tmp_path: Path) -> Non
     assert sorted(order) == sorted(NODES)
     assert set(order[:2]) == {"desk", "printer"}
     assert order[2] == "foreman"
-    assert all(gone(pid) for pid in pids.values())
+    assert all(has_ended(pid) for pid in pids.values())
     assert {path.name for path in running.logs.glob("*.jsonl")} == {f"{name}.jsonl" for name in NODES}
 
 
@@ -221,7 +221,7 @@ def test_no_node_outlives_a_launcher_that_is_killed(tmp_path: Path) -> None:
 
         psutil.wait_procs(nodes, timeout=PATIENCE)
 
-    assert all(gone(node.pid) for node in nodes)
+    assert all(has_ended(node.pid) for node in nodes)
 
 
 def test_a_used_port_is_reported_before_anything_starts() -> None:

@@ -22,7 +22,7 @@ from runtime.embedded.kinds import KINDS
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.server import EmbeddedServer
 from runtime.launch.supervision import ServerChild, Supervisor
-from tests.runtime.launch.test_launch import gone
+from tests.runtime.launch.test_launch import has_ended
 from tests.runtime.launch.up import PATIENCE, Up, retry_call, up
 from tests.support.eventually import eventually, wait_until
 from tests.support.specs.neutral import environment
@@ -120,11 +120,11 @@ def test_a_worker_that_is_killed_is_restarted(tmp_path: Path) -> None:
 
         after = running.pids()
         assert {name for name in before if after[name] != before[name]} == {"printer"}
-        assert not any(gone(pid) for pid in after.values())
+        assert not any(has_ended(pid) for pid in after.values())
         running.process.send_signal(signal.SIGTERM)
         assert running.wait_for_end() == (0, "")
 
-    assert all(gone(pid) for pid in after.values())
+    assert all(has_ended(pid) for pid in after.values())
 
 
 def test_an_api_and_a_database_that_are_killed_come_back_where_they_were(folder: Path) -> None:
@@ -196,11 +196,11 @@ def test_a_node_that_dies_at_every_start_is_given_up(tmp_path: Path) -> None:
             "restart 1 of at most 2 in a row follows in 0.5 s",
             "restart 2 of at most 2 in a row follows in 1 s",
         ]
-        assert not any(gone(pid) for pid in pids.values())
+        assert not any(has_ended(pid) for pid in pids.values())
         running.process.send_signal(signal.SIGTERM)
         assert running.wait_for_end() == (1, "")
 
-    assert all(gone(pid) for pid in pids.values())
+    assert all(has_ended(pid) for pid in pids.values())
 
 
 def test_it_ends_when_every_node_has_been_given_up(folder: Path) -> None:
@@ -215,4 +215,4 @@ def test_it_ends_when_every_node_has_been_given_up(folder: Path) -> None:
 
     assert "api: died of signal 9 and is given up; the rest goes on. Its last lines:" in running.errors
     assert running.errors[-1] == "Every node has been given up."
-    assert all(gone(pid) for pid in pids.values())
+    assert all(has_ended(pid) for pid in pids.values())

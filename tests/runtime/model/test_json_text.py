@@ -114,22 +114,22 @@ def test_half_of_a_surrogate_pair(text: str) -> None:
         encode_json(decode_json(text.encode()))
 
 
-def nested(depth: int, inside: str = "1") -> str:
+def nest(depth: int, inside: str = "1") -> str:
     return "[" * depth + inside + "]" * depth
 
 
 def test_depth() -> None:
     """Counted outside of texts only, and refused without running into the limits of any reader."""
-    assert json_problem(nested(DEEPEST)) == ""
-    assert "deeper" in json_problem(nested(DEEPEST + 1))
+    assert json_problem(nest(DEEPEST)) == ""
+    assert "deeper" in json_problem(nest(DEEPEST + 1))
     assert json_problem(json.dumps("[" * 5000)) == ""
     assert json_problem(json.dumps(["[[", "{", '"[', "\\"] * 100)) == ""
-    assert "deeper" in json_problem(nested(100_000))
+    assert "deeper" in json_problem(nest(100_000))
     assert json_problem(f"[{','.join(['[]'] * 5000)}]") == ""
     with pytest.raises(NotJson, match="deeply"):
-        decode_json(nested(100_000).encode())
+        decode_json(nest(100_000).encode())
     with pytest.raises(CannotWrite, match="deeper"):
-        encode_json(decode_json(nested(400).encode()))
+        encode_json(decode_json(nest(400).encode()))
     assert sys.getrecursionlimit() >= 1000
 
 

@@ -29,7 +29,7 @@ def nowhere(_parts: Assembly, component: str, service: str) -> Channel:
     raise AssertionError(f"{component} calls {service} elsewhere")
 
 
-def assembled(node: str, **environ: str) -> tuple[Assembly, list[dict[str, str]]]:
+def assemble(node: str, **environ: str) -> tuple[Assembly, list[dict[str, str]]]:
     """Assemble a node; return it with its log lines."""
     system, deployment = find_deployment(LOCAL)
     lines = io.StringIO()
@@ -42,7 +42,7 @@ def assembled(node: str, **environ: str) -> tuple[Assembly, list[dict[str, str]]
 @pytest.mark.parametrize(("without", "hosts"), [("false", ("worker", "monitor")), ("1", ("worker",))])
 def test_a_component_is_left_out_where_its_variable_says_so(without: str, hosts: tuple[str, ...]) -> None:
     """Neither its handler nor its clocks are there."""
-    made, _ = assembled("worker", QO_NO_MONITOR=without)
+    made, _ = assemble("worker", QO_NO_MONITOR=without)
     assert made.hosts == hosts
     assert tuple(made.handlers) == hosts
 
@@ -50,7 +50,7 @@ def test_a_component_is_left_out_where_its_variable_says_so(without: str, hosts:
 @pytest.mark.req("OQ-220")
 def test_an_unread_variable_is_reported_at_the_start() -> None:
     """It stops nothing: the one who set it may have meant another release."""
-    _, lines = assembled("worker", QO_INDEX_MOD="hybrid")
+    _, lines = assemble("worker", QO_INDEX_MOD="hybrid")
     assert [(each["event"], each["message"]) for each in lines] == [
         ("setting_unknown", "QO_INDEX_MOD is set, and nothing reads it; QO_INDEX_MODE?")
     ]

@@ -161,7 +161,7 @@ class Counting(Lines):
 def test_ordinary_lines_are_flushed_together_and_a_warning_at_once() -> None:
     """One system call for many lines, also of several turns of the loop; a warning does not wait."""
 
-    async def writing(world: World) -> None:
+    async def write_lines(world: World) -> None:
         lines = Counting()
         log = Log("ledger", "INFO", world, lines)
         for _ in range(3):
@@ -173,7 +173,7 @@ def test_ordinary_lines_are_flushed_together_and_a_warning_at_once() -> None:
         log.write(Event("odd", "WARNING"), "hello")
         assert lines.flushed == 2
 
-    simulate(writing)
+    simulate(write_lines)
 
 
 def test_standard_output_is_buffered_whatever_the_flags_of_python(capfd: pytest.CaptureFixture[str]) -> None:
@@ -197,7 +197,7 @@ def test_standard_output_is_buffered_whatever_the_flags_of_python(capfd: pytest.
 def test_every_ordinary_line_is_flushed_in_the_end() -> None:
     """Also one that comes after a flush, and one with a warning between it and its flush."""
 
-    async def writing(world: World) -> None:
+    async def write_lines(world: World) -> None:
         lines = Counting()
         log = Log("ledger", "INFO", world, lines)
         for _ in range(2):
@@ -208,7 +208,7 @@ def test_every_ordinary_line_is_flushed_in_the_end() -> None:
             await asyncio.sleep(0.1)
             assert lines.flushed == before + 1
 
-    simulate(writing)
+    simulate(write_lines)
 
 
 @pytest.mark.parametrize(

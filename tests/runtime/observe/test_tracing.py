@@ -37,7 +37,7 @@ class FixedRack:
         raise AssertionError
 
 
-def traced() -> tuple[Endpoint, FixedRack, InMemorySpanExporter]:
+def make_traced_endpoint() -> tuple[Endpoint, FixedRack, InMemorySpanExporter]:
     exporter, world, rack = InMemorySpanExporter(), RealWorld(), FixedRack()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -48,7 +48,7 @@ def traced() -> tuple[Endpoint, FixedRack, InMemorySpanExporter]:
 
 async def test_a_call_is_a_span_below_that_of_its_caller() -> None:
     """The span has the caller's trace, and the handler passes on the span's own context."""
-    endpoint, rack, exporter = traced()
+    endpoint, rack, exporter = make_traced_endpoint()
     await endpoint.answer("desk", HangFilmRequest(film_id="j"), None, trace=PARENT)
     (span,) = exporter.get_finished_spans()
     assert span.name == "RackService.HangFilm"
@@ -63,7 +63,7 @@ async def test_a_call_is_a_span_below_that_of_its_caller() -> None:
 
 async def test_a_refused_call_ends_its_span_with_the_code() -> None:
     """A denial is a span with an error status and the code that was answered."""
-    endpoint, _, exporter = traced()
+    endpoint, _, exporter = make_traced_endpoint()
     try:
         await endpoint.answer("printer", HangFilmRequest(film_id="j"), None)
     except Failure as failure:
@@ -98,7 +98,7 @@ def test_the_id_of_a_trace(given: str | None, found: str | None) -> None:
 
 async def test_a_plain_id_is_passed_on_as_it_is() -> None:
     """It can be no parent of a span, but it is the trace of the call."""
-    endpoint, rack, exporter = traced()
+    endpoint, rack, exporter = make_traced_endpoint()
     await endpoint.answer("desk", HangFilmRequest(film_id="j"), None, trace="order-17")
     assert rack.seen == ["order-17"]
     assert len(exporter.get_finished_spans()) == 1

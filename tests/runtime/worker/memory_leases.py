@@ -146,7 +146,7 @@ class RunCounter:
 
 
 @asynccontextmanager
-async def working(
+async def run_worker(
     store: MemoryLeases,
     slots: int,
     perform: Callable[[CakeRecord, Held], Coroutine[Any, Any, Outcome]] | None = None,

@@ -23,7 +23,7 @@ from tests.runtime.worker.working import (
     Works,
     at_once,
     for_ever,
-    working,
+    run_worker,
 )
 from tests.support.eventually import eventually
 
@@ -39,7 +39,7 @@ async def test_each_slot_runs_one_at_a_time(kit: Kit) -> None:
         return DONE
 
     jobs = [(await kit.add(QUEUED)).job_id for _ in range(10)]
-    async with working(kit, perform) as works:
+    async with run_worker(kit, perform) as works:
         for job in jobs:
             await works.wait_for_state(job, SUCCESS)
     assert sorted(works.runs) == sorted((job, Held(OWNER, 1)) for job in jobs)
@@ -52,7 +52,7 @@ async def test_each_slot_runs_one_at_a_time(kit: Kit) -> None:
 async def test_a_run_that_waits_for_nothing_is_a_run(kit: Kit) -> None:
     """It is run and written like any other."""
     job = (await kit.add(QUEUED)).job_id
-    async with working(kit, at_once) as works:
+    async with run_worker(kit, at_once) as works:
         assert (await works.wait_for_state(job, SUCCESS)).result == "1"
 
 
@@ -66,7 +66,7 @@ async def test_a_lease_is_renewed_while_a_run_goes_on(make_kit: MakeKit) -> None
         await ends.wait()
         return DONE
 
-    async with working(kit, perform, EAGER) as works:
+    async with run_worker(kit, perform, EAGER) as works:
         await works.wait_for_runs()
         await works.pass_lease(job)
         assert (await kit.job(job)).state == RUNNING
@@ -89,7 +89,7 @@ async def test_a_run_whose_lease_is_lost_is_stopped(make_kit: MakeKit) -> None:
         return DONE
 
     job = (await kit.add(QUEUED)).job_id
-    async with working(kit, perform, EAGER) as works:
+    async with run_worker(kit, perform, EAGER) as works:
         await works.wait_for_runs()
         await kit.sql.execute("UPDATE jobs SET lease_expiry = clock_timestamp() - interval '1 s'")
         await canceled.wait()
@@ -110,7 +110,7 @@ async def test_a_run_that_cannot_be_stopped_blocks_no_other(make_kit: MakeKit) -
         return Outcome(JOB_COMPLETE, {"result": str(held.fence)})
 
     job = (await kit.add(QUEUED)).job_id
-    async with working(kit, perform, EAGER) as works:
+    async with run_worker(kit, perform, EAGER) as works:
         await works.wait_for_runs()
         for step in (
             "lease_expiry = clock_timestamp() - interval '1 s'",
@@ -130,7 +130,7 @@ async def test_a_run_that_cannot_be_stopped_blocks_no_other(make_kit: MakeKit) -
 @pytest.mark.req("ORC-X06", "ORC-133")
 async def test_a_worker_that_waits_stops_at_once(kit: Kit) -> None:
     """Its next poll would be in an hour, and it is stopped now."""
-    async with working(kit, at_once, WorkerConfig(3, 3600, 30, 10, 5)) as works:
+    async with run_worker(kit, at_once, WorkerConfig(3, 3600, 30, 10, 5)) as works:
         await eventually(lambda: works.store.tried)
         works.stopping.set()
 
@@ -145,7 +145,7 @@ async def test_a_row_that_is_locked_for_a_while_stops_no_run(make_kit: MakeKit) 
         return DONE
 
     job = (await kit.add(QUEUED)).job_id
-    async with working(kit, perform, EAGER) as works:
+    async with run_worker(kit, perform, EAGER) as works:
         await works.wait_for_runs()
         async with kit.sql.transaction():
             await kit.sql.execute("SELECT FROM jobs WHERE job_id = $1 FOR UPDATE", job)
@@ -164,7 +164,7 @@ async def test_an_outcome_is_written_again_and_again(kit: Kit) -> None:
         works.store.failing = 3
         return DONE
 
-    async with working(kit, perform) as works:
+    async with run_worker(kit, perform) as works:
         await works.wait_for_state(job, SUCCESS)
     assert len(works.runs) == 1
     assert works.losses() == []
@@ -180,7 +180,7 @@ async def test_an_outcome_is_dropped_at_the_end_of_the_lease(make_kit: MakeKit) 
         works.store.failing = 1000 if record.job_id == job else 0
         return DONE
 
-    async with working(kit, perform, EAGER) as works:
+    async with run_worker(kit, perform, EAGER) as works:
         await works.wait_for_runs()
         before = works.store.tried
         await eventually(lambda: works.store.tried > before + 3)
@@ -202,7 +202,7 @@ async def test_an_unstorable_outcome_is_replaced(kit: Kit, result: str) -> None:
     async def perform(record: JobRecord, _held: Held) -> Outcome:
         return Outcome(JOB_COMPLETE, {"result": result}) if record.job_id == odd else DONE
 
-    async with working(kit, perform) as works:
+    async with run_worker(kit, perform) as works:
         await works.wait_for_state(good, SUCCESS)
         ended = await works.wait_for_state(odd, *JOB.terminal)
     assert JOB.states[ended.state] == "DEAD"
@@ -231,7 +231,7 @@ async def test_a_worker_that_stops_lets_runs_end_within_the_grace(kit: Kit) -> N
         return DONE
 
     jobs = [(await kit.add(QUEUED)).job_id for _ in range(2)]
-    async with working(kit, perform) as works:
+    async with run_worker(kit, perform) as works:
         await works.wait_for_runs(2)
         later = (await kit.add(QUEUED)).job_id
         works.stopping.set()
@@ -244,7 +244,7 @@ async def test_a_worker_that_stops_lets_runs_end_within_the_grace(kit: Kit) -> N
 async def test_after_the_grace_a_run_is_released(kit: Kit) -> None:
     """It is stopped, and waits to be tried again, with the reason."""
     job = (await kit.add(QUEUED)).job_id
-    async with working(kit, for_ever, WorkerConfig(1, 0.02, 30, 10, 0.05)) as works:
+    async with run_worker(kit, for_ever, WorkerConfig(1, 0.02, 30, 10, 0.05)) as works:
         await works.wait_for_runs()
     ended = await kit.job(job)
     assert (ended.state, ended.last_error, ended.retry_count) == (RETRY, "released", 1)
@@ -255,7 +255,7 @@ async def test_after_the_grace_a_run_is_released(kit: Kit) -> None:
 async def test_a_claim_that_arrives_after_the_grace_is_released(kit: Kit) -> None:
     """The store was asked before the stop and answers after it: nothing is begun any more."""
     job = (await kit.add(QUEUED)).job_id
-    async with working(kit, for_ever, WorkerConfig(1, 0.02, 30, 10, 0)) as works:
+    async with run_worker(kit, for_ever, WorkerConfig(1, 0.02, 30, 10, 0)) as works:
         works.store.may_answer.clear()
         await works.wait_for_state(job, RUNNING)
         works.stopping.set()

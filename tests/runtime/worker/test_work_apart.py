@@ -113,7 +113,7 @@ def plant(key: str, seconds: int = 60) -> PlantRecord:
 
 
 @asynccontextmanager
-async def working(
+async def run_worker(
     store: MemoryLeases,
     perform: Callable[[PlantRecord, Held], Any],
     config: WorkerConfig = APART,
@@ -159,7 +159,7 @@ async def for_ever(_record: PlantRecord, _held: Held) -> Outcome:
 async def test_no_run_waits_for_the_slowest() -> None:
     """While the end of one is being written, all the others go through the remaining slots."""
     store = MemoryLeases([plant(f"{number}") for number in range(40)], slow="0")
-    async with working(store, at_once):
+    async with run_worker(store, at_once):
         await eventually(lambda: len(store.settled) == 39)
         assert "0" not in store.ends()
         store.may_settle.set()
@@ -182,7 +182,7 @@ async def test_no_more_are_in_flight_than_there_are_slots() -> None:
         return DONE
 
     store = MemoryLeases([plant(f"{number}") for number in range(60)])
-    async with working(store, perform):
+    async with run_worker(store, perform):
         await eventually(lambda: len(store.settled) == 60)
     assert most == APART.slots
 
@@ -192,7 +192,7 @@ async def test_a_run_is_stopped_when_its_lease_is_over() -> None:
     """Each record has a lease of its own length; it is not renewed, and the worker settles it as late."""
     store = MemoryLeases([plant("long"), plant("short", 1)])
     stopping = asyncio.Event()
-    async with working(store, for_ever, replace(APART, grace_s=0), stopping=stopping):
+    async with run_worker(store, for_ever, replace(APART, grace_s=0), stopping=stopping):
         await eventually(lambda: store.settled)
         assert store.ends() == {"short": "forget"}
         assert dict(store.settled[0].given) == {"note": "late"}
@@ -206,7 +206,7 @@ async def test_a_shorter_lease_that_comes_later_ends_first() -> None:
     """The worker is not asleep until the end of the one that it has."""
     store = MemoryLeases([plant("long", 3600)])
     stopping = asyncio.Event()
-    async with working(store, for_ever, replace(APART, grace_s=0), stopping=stopping):
+    async with run_worker(store, for_ever, replace(APART, grace_s=0), stopping=stopping):
         await asyncio.sleep(0.05)
         store.waiting.append(plant("short", 1))
         await eventually(lambda: store.ends() == {"short": "forget"})
@@ -219,7 +219,7 @@ async def test_leases_of_their_own_length_are_renewed_each_in_its_time() -> None
     store = MemoryLeases([plant("long", 60), plant("short", 3)])
     stopping = asyncio.Event()
     config = replace(APART, renew_s=1e8, grace_s=0)
-    async with working(store, for_ever, config, stopping=stopping):
+    async with run_worker(store, for_ever, config, stopping=stopping):
         await eventually(lambda: len(store.renewed) >= 3)
         assert set(store.renewed) == {"short"}
         assert store.settled == []
@@ -236,7 +236,7 @@ async def test_a_run_may_be_abandoned_from_outside() -> None:
         await ends.wait()
         return DONE
 
-    async with working(store, perform, recorder=recorder) as worker:
+    async with run_worker(store, perform, recorder=recorder) as worker:
         await eventually(lambda: len(recorder.events) == 2)
         worker.abandon("lost", 1)
         worker.abandon("unknown", 1)
@@ -258,7 +258,7 @@ async def test_a_worker_that_is_stopped_releases_its_leases(exchanges: int) -> N
     """By the edge that the handler named, whatever the number of exchanges."""
     store, stopping = MemoryLeases([plant(f"{number}") for number in range(3)]), asyncio.Event()
     config = replace(APART, grace_s=0.02, exchanges=exchanges)
-    async with working(store, for_ever, config, stopping=stopping):
+    async with run_worker(store, for_ever, config, stopping=stopping):
         await eventually(lambda: not store.waiting)
         await asyncio.sleep(0.05)
         stopping.set()

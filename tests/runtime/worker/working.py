@@ -131,7 +131,7 @@ class Works:
 
 
 @asynccontextmanager
-async def working(kit: Kit, perform: Perform, config: WorkerConfig = CONFIG) -> AsyncIterator[Works]:
+async def run_worker(kit: Kit, perform: Perform, config: WorkerConfig = CONFIG) -> AsyncIterator[Works]:
     """A worker that is stopped at the end, if the test has not done so."""
     made = Works(kit, perform, config)
     task = asyncio.create_task(made.work())

@@ -144,7 +144,7 @@ def secure(
         yield served
 
 
-def trusting(authority: Authority, tmp_path: Path, principal: str | None = None) -> ssl.SSLContext:
+def make_tls_context(authority: Authority, tmp_path: Path, principal: str | None = None) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=authority.certificate.decode())
     if principal is not None:
         issued = authority.issue(principal)
@@ -157,22 +157,26 @@ def trusting(authority: Authority, tmp_path: Path, principal: str | None = None)
 def test_a_certificate_proves_its_principal(secure: Served, authority: Authority, tmp_path: Path) -> None:
     """By the same name as over gRPC. A principal that proves itself otherwise is refused."""
     url = secure.url.replace("http:", "https:")
-    with httpx.Client(base_url=url, timeout=60, verify=trusting(authority, tmp_path, "clerk")) as client:
+    with httpx.Client(
+        base_url=url, timeout=60, verify=make_tls_context(authority, tmp_path, "clerk")
+    ) as client:
         assert client.put(STAMP, json={"ink": "red"}).status_code == 200
         assert client.put(STAMP, json={"ink": "blue"}).status_code == 200
-    with httpx.Client(base_url=url, timeout=60, verify=trusting(authority, tmp_path, "courier")) as client:
+    with httpx.Client(
+        base_url=url, timeout=60, verify=make_tls_context(authority, tmp_path, "courier")
+    ) as client:
         assert code(client.get("/forms")) == (401, "STRANGER")
 
 
 def test_a_certificate_is_optional(secure: Served, authority: Authority, tmp_path: Path) -> None:
     """A token does as well, and health needs no proof at all; one of another authority is refused."""
     url = secure.url.replace("http:", "https:")
-    with httpx.Client(base_url=url, timeout=60, verify=trusting(authority, tmp_path)) as client:
+    with httpx.Client(base_url=url, timeout=60, verify=make_tls_context(authority, tmp_path)) as client:
         assert client.get("/healthz").status_code == 200
         assert client.put(STAMP, json={"ink": "red"}, headers=bearer("clerk")).status_code == 200
         assert code(client.put(STAMP, json={"ink": "red"})) == (401, "STRANGER")
     stranger = Authority("counter")
-    context = trusting(authority, tmp_path)
+    context = make_tls_context(authority, tmp_path)
     issued = stranger.issue("clerk")
     (tmp_path / "crt").write_bytes(issued.certificate)
     (tmp_path / "key").write_bytes(issued.key)

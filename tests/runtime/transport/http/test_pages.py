@@ -34,12 +34,14 @@ def test_readiness_names_the_problem(kiosk: Served, counter: System) -> None:
     """A node is not ready before its start is over, nor while a server is down. It is healthy even so."""
     problem: str | None = "the database cannot be reached"
 
-    async def asked() -> str | None:
+    async def find_problem() -> str | None:
         return problem
 
     world = RealWorld()
     log = Log("test", "ERROR", world)
-    server = HttpServer(counter, (), Authenticator(counter, None), world, log, Metrics(), problem=asked)
+    server = HttpServer(
+        counter, (), Authenticator(counter, None), world, log, Metrics(), problem=find_problem
+    )
     port = kiosk.run(server.start("127.0.0.1", 0))
 
     def ready() -> tuple[int, object]:

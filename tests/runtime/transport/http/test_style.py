@@ -42,14 +42,14 @@ def styled(counter: System) -> Iterator[Served]:
         yield served
 
 
-def filled(styled: Served, body: dict[str, Any]) -> httpx.Response:
+def fill_form(styled: Served, body: dict[str, Any]) -> httpx.Response:
     return httpx.post(f"{styled.url}{FORM}", json=body, timeout=60, verify=NO_TLS)
 
 
 @pytest.mark.req("PQ-055", "PQ-101")
 def test_fields_have_their_names_of_the_spec(styled: Served) -> None:
     """Times end at the millisecond, and unset fields are null."""
-    answer = filled(styled, {"answers": {}, "seen_at": "2026-11-16T07:00:00.123456Z"})
+    answer = fill_form(styled, {"answers": {}, "seen_at": "2026-11-16T07:00:00.123456Z"})
     assert answer.status_code == 202
     body = answer.json()
     assert (body["form_name"], body["seen_at"], body["short_note"]) == (
@@ -62,15 +62,15 @@ def test_fields_have_their_names_of_the_spec(styled: Served) -> None:
 
 def test_the_status_depends_on_the_answer(styled: Served) -> None:
     """The first that fits is answered; one of them has no body."""
-    assert filled(styled, {"answers": {}, "short_note": "x"}).status_code == 203
-    empty = filled(styled, {"answers": {}, "short_note": "x", "paid": True})
+    assert fill_form(styled, {"answers": {}, "short_note": "x"}).status_code == 203
+    empty = fill_form(styled, {"answers": {}, "short_note": "x", "paid": True})
     assert (empty.status_code, empty.content) == (204, b"")
 
 
 @pytest.mark.req("PQ-123")
 def test_refusals_have_details(styled: Served) -> None:
     """Every refusal has the three words; the problem of a field is in the details."""
-    wrong = filled(styled, {"answers": 3})
+    wrong = fill_form(styled, {"answers": 3})
     assert wrong.status_code == 422
     error = wrong.json()["error"]
     assert set(error) == {"code", "message", "details"}

@@ -51,7 +51,7 @@ EMPTY: dict[str, Any] = {
 }
 
 
-def filled(http: httpx.Client, text: str) -> httpx.Response:
+def fill_form(http: httpx.Client, text: str) -> httpx.Response:
     return http.post(FORM, content=text.encode(), headers={"content-type": "application/json"})
 
 
@@ -86,7 +86,7 @@ def test_absent_fields(http: httpx.Client) -> None:
 )
 def test_json_inside_json_is_kept_as_it_is(http: httpx.Client, text: str) -> None:
     """Order, nesting, and numbers to the last digit, also those that no float can represent."""
-    response = filled(http, f'{{"answers":{text}}}')
+    response = fill_form(http, f'{{"answers":{text}}}')
     assert response.status_code == 202, response.text
     assert f'"answers":{text},' in response.text
 
@@ -117,7 +117,7 @@ def test_what_cannot_be_kept_is_refused_by_the_name_of_its_field(
     http: httpx.Client, text: str, field: str, words: str
 ) -> None:
     """No rounding, no loss and no fault: the response names the field and the reason."""
-    response = filled(http, text)
+    response = fill_form(http, text)
     assert response.status_code == 422, response.text
     error = response.json()["error"]
     assert error["field"].startswith(field)
@@ -127,8 +127,8 @@ def test_what_cannot_be_kept_is_refused_by_the_name_of_its_field(
 def test_an_escaped_backslash_is_no_nul(http: httpx.Client) -> None:
     """Only the escape for NUL is one, not the text that looks like it."""
     text = r'{"answers":{"a":"\\u0000"}}'
-    assert filled(http, text).json()["answers"] == {"a": "\\u0000"}
-    assert filled(http, r'{"answers":{"a":"\ud83d\udce6"}}').json()["answers"] == {"a": "\U0001f4e6"}
+    assert fill_form(http, text).json()["answers"] == {"a": "\\u0000"}
+    assert fill_form(http, r'{"answers":{"a":"\ud83d\udce6"}}').json()["answers"] == {"a": "\U0001f4e6"}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_times_are_shown_in_utc(http: httpx.Client, given: str, shown: str) -> N
 
 def test_whole_numbers_may_be_written_with_a_point(http: httpx.Client) -> None:
     """JSON knows one kind of number: 3.0 is 3."""
-    assert filled(http, '{"answers":{},"small":3.0,"count":1e3}').json()["small"] == 3
+    assert fill_form(http, '{"answers":{},"small":3.0,"count":1e3}').json()["small"] == 3
 
 
 def test_queries(http: httpx.Client) -> None:

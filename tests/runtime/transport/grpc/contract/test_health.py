@@ -16,7 +16,7 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     Gate,
     plain_channel,
     plain_code,
-    serving,
+    start_server,
 )
 from tests.support.eventually import eventually
 
@@ -28,7 +28,7 @@ Question = reflection_pb2.ServerReflectionRequest
 
 async def test_a_check_says_whether_the_node_is_ready(carrier: str) -> None:
     """NOT_SERVING until it is, for the whole server and for each service of it."""
-    async with serving(carrier, is_ready=False) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier, is_ready=False) as served, plain_channel(served.address) as channel:
         health: Any = health_pb2_grpc.HealthStub(channel)
         for service in SERVICES:
             assert (await health.Check(CheckRequest(service=service))).status == CheckResponse.NOT_SERVING
@@ -39,7 +39,7 @@ async def test_a_check_says_whether_the_node_is_ready(carrier: str) -> None:
 
 async def test_the_health_of_a_missing_service_is_unknown(carrier: str) -> None:
     """A check of it fails, and a watch says so and goes on, as the protocol has it."""
-    async with serving(carrier) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier) as served, plain_channel(served.address) as channel:
         health: Any = health_pb2_grpc.HealthStub(channel)
         assert await plain_code(health.Check(CheckRequest(service="no.such.Service"))) == "NOT_FOUND"
         watch = health.Watch(CheckRequest(service="no.such.Service"))
@@ -50,7 +50,7 @@ async def test_the_health_of_a_missing_service_is_unknown(carrier: str) -> None:
 @pytest.mark.parametrize("service", SERVICES)
 async def test_a_watch_hears_of_every_change(carrier: str, service: str) -> None:
     """NOT_SERVING, SERVING, NOT_SERVING when the server stops, and then the end; the stop does not wait."""
-    async with serving(carrier, is_ready=False) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier, is_ready=False) as served, plain_channel(served.address) as channel:
         health: Any = health_pb2_grpc.HealthStub(channel)
         watch = health.Watch(CheckRequest(service=service))
         assert (await watch.read()).status == CheckResponse.NOT_SERVING
@@ -67,7 +67,7 @@ async def test_a_watch_hears_of_every_change(carrier: str, service: str) -> None
 async def test_many_watchers_do_not_delay_a_stop(carrier: str) -> None:
     """A call in flight has the grace; a watch has not."""
     gate = Gate()
-    async with serving(carrier, gate) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier, gate) as served, plain_channel(served.address) as channel:
         health: Any = health_pb2_grpc.HealthStub(channel)
         watches = [health.Watch(CheckRequest()) for _ in range(20)]
         for watch in watches:
@@ -92,7 +92,7 @@ async def as_future(call: Any) -> Any:
 
 async def test_a_watcher_that_goes_leaves_nothing_behind(carrier: str) -> None:
     """The server goes on and stops as if it had not been there."""
-    async with serving(carrier) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier) as served, plain_channel(served.address) as channel:
         health: Any = health_pb2_grpc.HealthStub(channel)
         watch = health.Watch(CheckRequest())
         assert (await watch.read()).status == CheckResponse.SERVING
@@ -102,7 +102,7 @@ async def test_a_watcher_that_goes_leaves_nothing_behind(carrier: str) -> None:
 
 async def test_a_question_that_cannot_be_read_is_the_askers_fault(carrier: str) -> None:
     """Of health and of reflection; nothing is logged as a fault of the node."""
-    async with serving(carrier) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier) as served, plain_channel(served.address) as channel:
         check = channel.unary_unary("/grpc.health.v1.Health/Check")
         assert await plain_code(check(b"\x0a\x05ab")) == "INVALID_ARGUMENT"
         watch = channel.unary_stream("/grpc.health.v1.Health/Watch")(b"\x0a\x05ab")
@@ -126,7 +126,7 @@ async def test_both_versions_of_reflection_answer_alike(carrier: str) -> None:
         Question(file_by_filename="studio_lab.proto"),
         Question(file_containing_symbol="no.such.Symbol"),
     ]
-    async with serving(carrier) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier) as served, plain_channel(served.address) as channel:
         newer, older = [await reflect(channel, version, *asked) for version in VERSIONS]
     assert newer == older
     listed, by_symbol, by_name, unknown = map(reflection_pb2.ServerReflectionResponse.FromString, newer)
@@ -141,6 +141,6 @@ async def test_reflection_is_the_same_over_both_carriers() -> None:
     """A tool gets the same answer from both."""
     answers = []
     for carrier in ("grpcio", "direct"):
-        async with serving(carrier) as served, plain_channel(served.address) as channel:
+        async with start_server(carrier) as served, plain_channel(served.address) as channel:
             answers.append(await reflect(channel, VERSIONS[0], Question(list_services="*")))
     assert answers[0] == answers[1]

@@ -19,12 +19,12 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     PATIENCE_S,
     Gate,
     Sides,
-    calling,
+    open_client,
+    open_relay,
     plain_channel,
     plain_code,
     plain_method,
-    relaying,
-    serving,
+    start_server,
     with_keepalive,
 )
 from tests.support.eventually import eventually
@@ -35,7 +35,7 @@ CALLERS = 10
 Lose = Callable[[Sides, int], Awaitable[bool]]
 
 
-def pinging(timeout_ms: int) -> System:
+def with_frequent_pings(timeout_ms: int) -> System:
     """The system with connections that are asked soon and often."""
     return with_keepalive(ping_every_ms=50, ping_timeout_ms=timeout_ms, shortest_ping_accepted_ms=1)
 
@@ -44,9 +44,9 @@ async def lose_the_server(sides: Sides, timeout_ms: int) -> bool:
     """Have a client lose its server in the middle of a call; whether the call had begun."""
     gate = Gate()
     async with (
-        serving(sides.server, gate, system=with_keepalive(shortest_ping_accepted_ms=1)) as served,
-        relaying(served.port) as relay,
-        calling(sides.client, relay.address, system=pinging(timeout_ms)) as call,
+        start_server(sides.server, gate, system=with_keepalive(shortest_ping_accepted_ms=1)) as served,
+        open_relay(served.port) as relay,
+        open_client(sides.client, relay.address, system=with_frequent_pings(timeout_ms)) as call,
     ):
         in_flight = asyncio.ensure_future(call())
         await eventually(lambda: gate.begun or in_flight.done())
@@ -61,9 +61,9 @@ async def lose_the_client(sides: Sides, timeout_ms: int) -> bool:
     """Have a server lose its client in the middle of a call; whether the call had begun."""
     gate = Gate()
     async with (
-        serving(sides.server, gate, system=pinging(timeout_ms)) as served,
-        relaying(served.port) as relay,
-        calling(sides.client, relay.address) as call,
+        start_server(sides.server, gate, system=with_frequent_pings(timeout_ms)) as served,
+        open_relay(served.port) as relay,
+        open_client(sides.client, relay.address) as call,
     ):
         in_flight = asyncio.ensure_future(call())
         await eventually(lambda: gate.begun or in_flight.done())
@@ -88,9 +88,9 @@ async def test_pings_keep_a_connection_on_which_a_handler_takes_its_time(sides: 
     gate = Gate()
     system = with_keepalive(ping_every_ms=20, shortest_ping_accepted_ms=1)
     async with (
-        serving(sides.server, gate, system=system) as served,
-        relaying(served.port) as relay,
-        calling(sides.client, relay.address, system=system) as call,
+        start_server(sides.server, gate, system=system) as served,
+        open_relay(served.port) as relay,
+        open_client(sides.client, relay.address, system=system) as call,
     ):
         in_flight = asyncio.ensure_future(call())
         await eventually(lambda: gate.begun)
@@ -105,7 +105,7 @@ async def test_pings_keep_a_connection_on_which_a_handler_takes_its_time(sides: 
 async def test_a_client_that_pings_too_often_is_sent_away(carrier: str) -> None:
     """It gets a GOAWAY that says so; other clients go on."""
     system = with_keepalive(shortest_ping_accepted_ms=60_000)
-    async with serving(carrier, system=system) as served, calling(carrier, served.address) as call:
+    async with start_server(carrier, system=system) as served, open_client(carrier, served.address) as call:
         await call()
         goaway = await ping_until_goaway(served.port)
         await call()
@@ -136,7 +136,7 @@ YOUNG = with_keepalive(connection_age_ms=200)
 async def test_a_connection_is_replaced_when_it_is_old(carrier: str, client: str) -> None:
     """Calls are made all the while, none fails, and the connections before are closed."""
     failed: list[str] = []
-    async with serving(carrier, system=YOUNG) as served, relaying(served.port) as relay:
+    async with start_server(carrier, system=YOUNG) as served, open_relay(served.port) as relay:
 
         async def call_on(call: Any) -> None:
             while relay.closed < 3 and not failed:
@@ -152,7 +152,7 @@ async def test_a_connection_is_replaced_when_it_is_old(carrier: str, client: str
                         *(call_on(lambda: plain_code(method(request))) for _ in range(CALLERS))
                     )
             else:
-                async with calling(client, relay.address) as send:
+                async with open_client(client, relay.address) as send:
                     await asyncio.gather(*(call_on(lambda: status_of(send)) for _ in range(CALLERS)))
     assert failed == []
 
@@ -169,9 +169,9 @@ async def test_a_call_outlives_the_age_of_its_connection(sides: Sides) -> None:
     """It is answered on the connection that it was made on, while others are made on the next."""
     gate = Gate()
     async with (
-        serving(sides.server, gate, system=YOUNG) as served,
-        relaying(served.port) as relay,
-        calling(sides.client, relay.address) as call,
+        start_server(sides.server, gate, system=YOUNG) as served,
+        open_relay(served.port) as relay,
+        open_client(sides.client, relay.address) as call,
     ):
         calls = [asyncio.ensure_future(call("first"))]
         await eventually(lambda: gate.begun == 1)
@@ -235,7 +235,7 @@ async def test_a_busy_client_sends_no_pings_but_those_of_its_keepalive(carrier: 
     peer = CountingServer(struct.pack(">BI", 0, len(message)) + message)
     server = await asyncio.start_server(peer.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with server, calling(carrier, f"127.0.0.1:{port}") as call:
+    async with server, open_client(carrier, f"127.0.0.1:{port}") as call:
         for _ in range(5):
             assert (await call()).found
     await eventually(lambda: not peer.connections)

@@ -11,7 +11,7 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     echo,
     plain_channel,
     plain_method,
-    serving,
+    start_server,
 )
 from tests.support.deep import DEEP
 
@@ -33,7 +33,7 @@ async def test_no_call_fails_under_load(carrier: str) -> None:
         return await echo(request, call)
 
     answered = 0
-    async with serving(carrier, handle) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier, handle) as served, plain_channel(served.address) as channel:
         method, numbers = plain_method(channel), iter(range(CALLS))
 
         async def call_on() -> None:

@@ -16,10 +16,10 @@ from runtime.transport.grpc import carrier
 carrier._load(sys.argv[1])  # As a node does, before anything else has loaded the library.
 from tests.support.specs.neutral import open_session
 open_session()
-from tests.runtime.transport.grpc.contract.support.carriers import calling, serving
+from tests.runtime.transport.grpc.contract.support.carriers import open_client, start_server
 
 async def main():
-    async with serving(sys.argv[1]) as served, calling(sys.argv[1], served.address) as call:
+    async with start_server(sys.argv[1]) as served, open_client(sys.argv[1], served.address) as call:
         calls = asyncio.gather(*(call(str(number)) for number in range(500)))
         for _ in range(20):
             process = await asyncio.create_subprocess_exec("true")

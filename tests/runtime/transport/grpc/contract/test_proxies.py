@@ -25,15 +25,15 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     Handle,
     Relay,
     Served,
-    calling,
     echo,
+    open_client,
+    open_relay,
     plain_channel,
     plain_code,
     plain_method,
-    relaying,
-    serving,
+    start_server,
 )
-from tests.runtime.transport.grpc.contract.support.proxies import ASKED, proxying
+from tests.runtime.transport.grpc.contract.support.proxies import ASKED, start_proxy
 from tests.support.eventually import eventually
 
 REQUEST = m.GetPrintRequest(film_id="x")
@@ -52,7 +52,7 @@ async def behind(
     proxy: str, folder: Path, carrier: str, handle: Handle = echo
 ) -> AsyncIterator[tuple[str, Served]]:
     """The address of a proxy, and the server behind it."""
-    async with serving(carrier, handle) as served, proxying(proxy, folder, served.port) as address:
+    async with start_server(carrier, handle) as served, start_proxy(proxy, folder, served.port) as address:
         yield address, served
 
 
@@ -60,7 +60,7 @@ async def test_calls_of_every_client_pass(proxy: str, carrier: str, tmp_path: Pa
     """Those of both carriers and of gRPC's own library, with small messages and large ones."""
     async with behind(proxy, tmp_path, carrier) as (address, _):
         for client in CARRIERS:
-            async with calling(client, address) as call:
+            async with open_client(client, address) as call:
                 for text in ("x", "", "y" * 1_000_000):
                     assert (await call(text)).film_id == text
         async with plain_channel(address) as channel:
@@ -75,7 +75,7 @@ async def test_errors_pass_with_their_details(proxy: str, carrier: str, tmp_path
 
     async with behind(proxy, tmp_path, carrier, handle) as (address, _):
         for client in CARRIERS:
-            async with calling(client, address) as call:
+            async with open_client(client, address) as call:
                 with pytest.raises(FilmUnknown, match="no film ü"):
                     await call("ü")
         async with plain_channel(address) as channel:
@@ -160,10 +160,10 @@ async def in_turn(
 ) -> AsyncIterator[tuple[Any, Served, Relay, int]]:
     """A client of a server behind a proxy, and the port of the one that takes its place."""
     async with (
-        serving(carrier, old) as first,
-        serving(carrier, new) as second,
-        relaying(first.port) as relay,
-        proxying(proxy, folder, relay.port) as address,
+        start_server(carrier, old) as first,
+        start_server(carrier, new) as second,
+        open_relay(first.port) as relay,
+        start_proxy(proxy, folder, relay.port) as address,
         plain_channel(address) as channel,
     ):
         yield plain_method(channel), first, relay, second.port

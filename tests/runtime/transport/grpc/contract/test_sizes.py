@@ -12,14 +12,14 @@ from runtime.call import Call
 from runtime.call.conditions import Failure
 from tests.runtime.transport.grpc.contract.support.carriers import (
     Sides,
-    both,
-    calling,
+    open_both,
+    open_client,
+    open_relay,
     plain_channel,
     plain_code,
     plain_method,
     plain_server,
-    relaying,
-    serving,
+    start_server,
     with_limits,
 )
 
@@ -46,7 +46,7 @@ async def test_a_request_at_the_limit_passes(sides: Sides) -> None:
     async def handle(request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
         return m.GetPrintResponse(minutes=len(request.film_id))
 
-    async with both(sides, handle, system=SMALL) as (served, call):
+    async with open_both(sides, handle, system=SMALL) as (served, call):
         assert (await call("x" * (MOST - 4))).minutes == MOST - 4
         with pytest.raises(Failure) as caught:
             await call("x" * (MOST - 3))
@@ -59,7 +59,7 @@ async def test_a_request_at_the_limit_passes(sides: Sides) -> None:
 async def test_a_request_beyond_the_limit_is_refused_with_a_line(carrier: str, size: int) -> None:
     """A client that does not know the limit learns it, the log has the call, and no handler sees it."""
     async with (
-        serving(carrier, fill, system=SMALL) as served,
+        start_server(carrier, fill, system=SMALL) as served,
         plain_channel(served.address) as channel,
     ):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -74,7 +74,7 @@ async def test_a_request_beyond_the_limit_is_refused_with_a_line(carrier: str, s
 async def test_a_request_far_beyond_the_limit_is_refused(carrier: str) -> None:
     """grpcio's library ends a message of more than twice the limit by itself, without a log line."""
     async with (
-        serving(carrier, fill, system=SMALL) as served,
+        start_server(carrier, fill, system=SMALL) as served,
         plain_channel(served.address) as channel,
     ):
         for size in (2 * MOST + 1, 20 * MOST):
@@ -86,7 +86,7 @@ async def test_a_request_far_beyond_the_limit_is_refused(carrier: str) -> None:
 
 async def test_an_answer_at_the_limit_passes_and_a_larger_one_is_a_failure(sides: Sides) -> None:
     """The caller hears of it once, and so does the log."""
-    async with both(sides, fill, system=SMALL) as (served, call):
+    async with open_both(sides, fill, system=SMALL) as (served, call):
         assert (await call(str(MOST))).ByteSize() == MOST
         with pytest.raises(Failure) as caught:
             await call(str(MOST + 1))
@@ -106,7 +106,7 @@ async def test_an_answer_of_another_server_beyond_the_limit_is_refused(carrier: 
 
     async with (
         plain_server(answer) as (port, _),
-        calling(carrier, f"127.0.0.1:{port}", system=SMALL) as call,
+        open_client(carrier, f"127.0.0.1:{port}", system=SMALL) as call,
     ):
         assert (await call(str(MOST))).ByteSize() == MOST
         with pytest.raises(Failure) as caught:
@@ -118,8 +118,8 @@ async def test_an_answer_of_another_server_beyond_the_limit_is_refused(carrier: 
 async def test_a_compressed_request_is_unpacked(carrier: str, packing: grpc.Compression) -> None:
     """A client of gRPC's own library may compress its requests."""
     async with (
-        serving(carrier) as served,
-        relaying(served.port) as relay,
+        start_server(carrier) as served,
+        open_relay(served.port) as relay,
         plain_channel(relay.address, compression=packing) as channel,
     ):
         text = "x" * 1_000_000
@@ -138,8 +138,8 @@ async def test_a_compressed_answer_is_unpacked(carrier: str, packing: grpc.Compr
     text = "x" * 1_000_000
     async with (
         plain_server(answer, compression=packing) as (port, _),
-        relaying(port) as relay,
-        calling(carrier, relay.address) as call,
+        open_relay(port) as relay,
+        open_client(carrier, relay.address) as call,
     ):
         assert (await call(text)).film_id == text
     assert relay.down < 100_000 < relay.up
@@ -149,7 +149,7 @@ async def test_a_compressed_answer_is_unpacked(carrier: str, packing: grpc.Compr
 async def test_a_compressed_request_counts_unpacked(carrier: str, packing: grpc.Compression) -> None:
     """A few bytes that decompress to more than the limit are refused by their decompressed size."""
     async with (
-        serving(carrier, system=SMALL) as served,
+        start_server(carrier, system=SMALL) as served,
         plain_channel(served.address, compression=packing) as channel,
     ):
         for size in (MOST + 1, 50 * MOST):

@@ -23,13 +23,13 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     Gate,
     Served,
     Sides,
-    both,
-    calling,
+    open_both,
+    open_client,
+    open_relay,
     plain_channel,
     plain_code,
     plain_method,
-    relaying,
-    serving,
+    start_server,
 )
 from tests.support.eventually import eventually
 
@@ -47,10 +47,10 @@ CLIENTS = ("grpcio", "direct", "plain")
 
 
 @asynccontextmanager
-async def asking(client: str, address: str, method: Method = METHOD) -> AsyncIterator[Ask]:
+async def open_any_client(client: str, address: str, method: Method = METHOD) -> AsyncIterator[Ask]:
     """A client of a carrier, or of gRPC's own library."""
     if client != "plain":
-        async with calling(client, address, method=method) as call:
+        async with open_client(client, address, method=method) as call:
             yield call
         return
     async with plain_channel(address) as channel:
@@ -85,10 +85,10 @@ async def test_a_replaced_server_answers_its_calls_in_flight(carrier: str, clien
     old, new = Gate(), Gate()
     new.open()
     async with (
-        serving(carrier, old) as first,
-        relaying(first.port) as relay,
-        asking(client, relay.address) as ask,
-        serving(carrier, new) as second,
+        start_server(carrier, old) as first,
+        open_relay(first.port) as relay,
+        open_any_client(client, relay.address) as ask,
+        start_server(carrier, new) as second,
     ):
         taken = [asyncio.ensure_future(outcome(ask, str(number))) for number in range(100)]
         await eventually(lambda: old.begun == 100)
@@ -151,10 +151,10 @@ class Load:
 async def test_a_server_that_stops_under_load_loses_no_call(server: str, client: str, method: Method) -> None:
     """No call fails, whether it meets the first server, the second, or the moment in between."""
     async with (
-        serving(server) as first,
-        serving(server) as second,
-        relaying(first.port) as relay,
-        asking(client, relay.address, method) as ask,
+        start_server(server) as first,
+        start_server(server) as second,
+        open_relay(first.port) as relay,
+        open_any_client(client, relay.address, method) as ask,
     ):
         load = Load(ask)
         await load.progress(200)
@@ -177,7 +177,7 @@ async def stop_with_a_call(served: Served, gate: Gate, call: Awaitable[Any], gra
 async def test_calls_in_flight_after_the_grace_are_aborted(sides: Sides) -> None:
     """Its caller may retry elsewhere, and its handler is cancelled."""
     gate = Gate()
-    async with both(sides, gate) as (served, call):
+    async with open_both(sides, gate) as (served, call):
         with pytest.raises(Failure) as caught:
             await stop_with_a_call(served, gate, call(), 0.01)
         await eventually(lambda: gate.cancelled == 1)
@@ -187,7 +187,7 @@ async def test_calls_in_flight_after_the_grace_are_aborted(sides: Sides) -> None
 async def test_a_client_of_grpc_is_cut_off_after_the_grace(carrier: str) -> None:
     """It has a status that says that the server is gone, and not that the call was wrong."""
     gate = Gate()
-    async with serving(carrier, gate) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier, gate) as served, plain_channel(served.address) as channel:
         in_flight = asyncio.ensure_future(plain_code(plain_method(channel)(m.GetPrintRequest(film_id="x"))))
         await eventually(lambda: gate.begun == 1)
         await served.server.stop(0.01)
@@ -196,7 +196,7 @@ async def test_a_client_of_grpc_is_cut_off_after_the_grace(carrier: str) -> None
 
 async def test_a_stop_without_calls_does_not_use_up_its_grace(sides: Sides) -> None:
     """A client that is connected and silent delays no stop."""
-    async with both(sides) as (served, call):
+    async with open_both(sides) as (served, call):
         await call()
         async with asyncio.timeout(PATIENCE_S):
             await served.server.stop(100 * PATIENCE_S)
@@ -208,7 +208,7 @@ async def test_a_stop_without_calls_does_not_use_up_its_grace(sides: Sides) -> N
 async def test_a_server_stops_twice(carrier: str) -> None:
     """A stop that is cut short is finished by the next one."""
     gate = Gate()
-    async with serving(carrier, gate) as served, calling(carrier, served.address) as call:
+    async with start_server(carrier, gate) as served, open_client(carrier, served.address) as call:
         in_flight = asyncio.ensure_future(call())
         await eventually(lambda: gate.begun == 1)
         with pytest.raises(TimeoutError):
@@ -223,20 +223,23 @@ async def test_a_server_stops_twice(carrier: str) -> None:
 
 async def test_a_port_is_free_again_after_a_stop(carrier: str) -> None:
     """The next server listens there at once, and a client finds it."""
-    async with serving(carrier) as first, calling(carrier, first.address, wait_for_ready=True) as call:
+    async with (
+        start_server(carrier) as first,
+        open_client(carrier, first.address, wait_for_ready=True) as call,
+    ):
         await call("first")
         await first.server.stop(PATIENCE_S)
-        async with serving(carrier, port=first.port):
+        async with start_server(carrier, port=first.port):
             assert (await call("second")).film_id == "second"
 
 
 async def test_a_port_that_is_taken_is_an_os_error(carrier: str) -> None:
     """The message names the address, for the operator of the node."""
-    async with serving(carrier) as served:
+    async with start_server(carrier) as served:
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{served.port}"):
-            async with serving(carrier, port=served.port):
+            async with start_server(carrier, port=served.port):
                 raise AssertionError
-        async with calling(carrier, served.address) as call:
+        async with open_client(carrier, served.address) as call:
             await call()
 
 
@@ -246,14 +249,14 @@ async def test_a_server_that_was_never_started_can_be_stopped(carrier: str) -> N
     async def handle(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
         raise AssertionError
 
-    async with serving(carrier, handle, is_started=False) as served:
+    async with start_server(carrier, handle, is_started=False) as served:
         await served.server.stop(0)
 
 
 async def test_a_channel_that_closes_ends_its_calls(sides: Sides) -> None:
     """They fail as calls do, and do not look like a cancellation of the caller."""
     gate = Gate()
-    async with both(sides, gate) as (_, call):
+    async with open_both(sides, gate) as (_, call):
         in_flight = asyncio.ensure_future(call())
         await eventually(lambda: gate.begun == 1)
         await call.channel.close()

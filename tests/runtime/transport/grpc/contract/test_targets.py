@@ -21,10 +21,10 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     Gate,
     Served,
     Sides,
-    calling,
+    open_client,
     plain_server,
-    reserving,
-    serving,
+    reserve_port,
+    start_server,
 )
 from tests.support.eventually import eventually
 
@@ -44,15 +44,18 @@ async def answer(message: bytes, _context: Any) -> bytes:
 
 async def test_host_and_port_are_a_target_of_both_carriers(sides: Sides) -> None:
     """By name and by address."""
-    async with serving(sides.server) as served:
+    async with start_server(sides.server) as served:
         for host in ("localhost", "127.0.0.1"):
-            async with calling(sides.client, f"{host}:{served.port}") as call:
+            async with open_client(sides.client, f"{host}:{served.port}") as call:
                 assert (await call(host)).film_id == host
 
 
 async def test_grpcio_looks_a_name_up(carrier: str) -> None:
     """As `dns:///host:port`, with a server of either carrier."""
-    async with serving(carrier) as served, calling("grpcio", f"dns:///localhost:{served.port}") as call:
+    async with (
+        start_server(carrier) as served,
+        open_client("grpcio", f"dns:///localhost:{served.port}") as call,
+    ):
         assert (await call("x")).film_id == "x"
 
 
@@ -61,7 +64,7 @@ async def test_grpcio_calls_through_a_socket_of_the_machine(socket_path: str, fo
     """As `unix:/path`."""
     async with (
         plain_server(answer, f"unix:{socket_path}"),
-        calling("grpcio", form.format(socket_path)) as call,
+        open_client("grpcio", form.format(socket_path)) as call,
     ):
         assert (await call("x")).film_id == "x"
 
@@ -72,9 +75,11 @@ async def test_grpcio_calls_several_addresses_in_turn(carrier: str) -> None:
     for gate in gates:
         gate.open()
     async with AsyncExitStack() as servers:
-        served: list[Served] = [await servers.enter_async_context(serving(carrier, gate)) for gate in gates]
+        served: list[Served] = [
+            await servers.enter_async_context(start_server(carrier, gate)) for gate in gates
+        ]
         target = "ipv4:" + ",".join(each.address for each in served)
-        async with calling("grpcio", target) as call:
+        async with open_client("grpcio", target) as call:
 
             async def reaches(count: int) -> None:
                 """Call until so many servers are connected, and see that they then take turns."""
@@ -120,24 +125,24 @@ async def test_direct_takes_any_host_and_port(address: str) -> None:
 
 async def test_a_call_waits_for_a_server_that_starts_later(sides: Sides) -> None:
     """With wait_for_ready; without it a call fails at once."""
-    with reserving() as port:
+    with reserve_port() as port:
         async with (
-            calling(sides.client, f"127.0.0.1:{port}", wait_for_ready=True) as patient,
-            calling(sides.client, f"127.0.0.1:{port}") as hasty,
+            open_client(sides.client, f"127.0.0.1:{port}", wait_for_ready=True) as patient,
+            open_client(sides.client, f"127.0.0.1:{port}") as hasty,
         ):
             waiting = asyncio.ensure_future(patient("later"))
             with pytest.raises(Failure) as caught:
                 await hasty()
             assert caught.value.grpc == "UNAVAILABLE"
             assert not waiting.done()
-            async with serving(sides.server, port=port):
+            async with start_server(sides.server, port=port):
                 assert (await waiting).film_id == "later"
 
 
 async def test_a_call_waits_no_longer_than_its_deadline(carrier: str) -> None:
     """With wait_for_ready and without a listener."""
-    with reserving() as port:
-        async with calling(carrier, f"127.0.0.1:{port}", wait_for_ready=True) as call:
+    with reserve_port() as port:
+        async with open_client(carrier, f"127.0.0.1:{port}", wait_for_ready=True) as call:
             with pytest.raises(Failure) as caught:
                 await call(seconds=0.05)
     assert caught.value.grpc == "DEADLINE_EXCEEDED"
@@ -147,13 +152,13 @@ async def test_a_client_finds_a_server_that_was_killed_again(sides: Sides) -> No
     """The call in flight fails, and calls after the restart are answered."""
     gate = Gate()
     async with (
-        serving(sides.server, gate) as first,
-        calling(sides.client, first.address, wait_for_ready=True) as call,
+        start_server(sides.server, gate) as first,
+        open_client(sides.client, first.address, wait_for_ready=True) as call,
     ):
         in_flight = asyncio.ensure_future(call())
         await eventually(lambda: gate.begun == 1)
         await first.server.stop(0)
         with pytest.raises(Failure):
             await in_flight
-        async with serving(sides.server, port=first.port):
+        async with start_server(sides.server, port=first.port):
             assert (await call("again")).film_id == "again"

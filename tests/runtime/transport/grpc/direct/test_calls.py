@@ -27,7 +27,7 @@ from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     frame_message,
     grpc_channel,
     method,
-    serving_methods,
+    serve_methods,
 )
 
 Names = tuple[bytes, ...]
@@ -57,7 +57,7 @@ async def soon(event: asyncio.Event) -> None:
         await event.wait()
 
 
-async def failed(call: Any) -> grpc.aio.AioRpcError:
+async def expect_error(call: Any) -> grpc.aio.AioRpcError:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await call
     return caught.value
@@ -71,7 +71,7 @@ async def test_a_call_is_answered_at_once_or_later() -> None:
         return sent[::-1]
 
     async with (
-        serving_methods({"/a/now": echo, "/a/later": later}) as (port, _),
+        serve_methods({"/a/now": echo, "/a/later": later}) as (port, _),
         grpc_channel(port) as client,
     ):
         assert await method(client, "/a/now")(b"abc") == b"abc"
@@ -87,7 +87,7 @@ async def test_metadata_arrives() -> None:
         seen.append(headers)
         return b""
 
-    async with serving_methods({"/a/look": look}) as (port, _), grpc_channel(port) as client:
+    async with serve_methods({"/a/look": look}) as (port, _), grpc_channel(port) as client:
         said = (("authorization", "Bearer x"), ("x-request-id", "r" * 500), ("traceparent", "00-1-2-01"))
         await method(client, "/a/look")(b"", timeout=30, metadata=said)
         await method(client, "/a/look")(b"")
@@ -111,12 +111,12 @@ async def test_messages_may_be_as_large_as_the_limit_and_no_larger() -> None:
     async def grow(_headers: RequestHeaders, sent: bytes, _names: Names) -> bytes:
         return make_body(int(sent))
 
-    async with serving_methods({"/a/echo": echo, "/a/grow": grow}) as (port, _), grpc_channel(port) as client:
+    async with serve_methods({"/a/echo": echo, "/a/grow": grow}) as (port, _), grpc_channel(port) as client:
         most = make_body(MESSAGE_BYTES)
         assert await method(client, "/a/echo")(most) == most
         assert await method(client, "/a/grow")(b"%d" % MESSAGE_BYTES) == most
         for path, sent in (("/a/echo", most + b"x"), ("/a/grow", b"%d" % (MESSAGE_BYTES + 1))):
-            error = await failed(method(client, path)(sent))
+            error = await expect_error(method(client, path)(sent))
             assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
             assert f"{MESSAGE_BYTES + 1} bytes" in (error.details() or "")
         assert await method(client, "/a/echo")(b"on") == b"on"
@@ -124,7 +124,7 @@ async def test_messages_may_be_as_large_as_the_limit_and_no_larger() -> None:
 
 async def test_large_messages_many_at_once() -> None:
     """They share the windows of one connection, and none waits for ever."""
-    async with serving_methods({"/a/echo": echo}) as (port, _), grpc_channel(port) as client:
+    async with serve_methods({"/a/echo": echo}) as (port, _), grpc_channel(port) as client:
         sent = [make_body(100_000 + number) for number in range(20)]
         assert await asyncio.gather(*map(method(client, "/a/echo"), sent)) == sent
 
@@ -132,7 +132,7 @@ async def test_large_messages_many_at_once() -> None:
 @pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
 async def test_messages_may_be_packed(compression: grpc.Compression) -> None:
     """As gRPC packs them."""
-    async with serving_methods({"/a/echo": echo}) as (port, _), grpc_channel(port) as client:
+    async with serve_methods({"/a/echo": echo}) as (port, _), grpc_channel(port) as client:
         sent = b"x" * 100_000
         assert await method(client, "/a/echo")(sent, compression=compression) == sent
 
@@ -140,15 +140,15 @@ async def test_messages_may_be_packed(compression: grpc.Compression) -> None:
 async def test_a_client_that_stops_waiting_ends_its_call() -> None:
     """A cancel and a deadline of the client's reach the method."""
     waiting = WaitingMethod()
-    async with serving_methods({"/a/wait": waiting}) as (port, _), grpc_channel(port) as client:
+    async with serve_methods({"/a/wait": waiting}) as (port, _), grpc_channel(port) as client:
         call = method(client, "/a/wait")(b"")
         await soon(waiting.begun)
         call.cancel()
         await soon(waiting.cancelled)
     waiting = WaitingMethod()
-    async with serving_methods({"/a/wait": waiting}) as (port, _), grpc_channel(port) as client:
+    async with serve_methods({"/a/wait": waiting}) as (port, _), grpc_channel(port) as client:
         for patience in GROWING_S:
-            ended = await failed(method(client, "/a/wait")(b"", timeout=patience))
+            ended = await expect_error(method(client, "/a/wait")(b"", timeout=patience))
             assert ended.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             if waiting.begun.is_set():
                 break
@@ -158,7 +158,7 @@ async def test_a_client_that_stops_waiting_ends_its_call() -> None:
 async def test_a_deadline_ends_a_call_without_the_client() -> None:
     """Also if it never says that it has stopped waiting, before the method has begun or after."""
     waiting = WaitingMethod()
-    async with serving_methods({"/a/wait": waiting}) as (port, calls), raw.connected(port) as client:
+    async with serve_methods({"/a/wait": waiting}) as (port, calls), raw.connect(port) as client:
         for turn, patience in enumerate(GROWING_S):
             ended = await call_raw(
                 client, 2 * turn + 1, b"/a/wait", frame_message(b""), make_timeout(patience)
@@ -178,7 +178,7 @@ async def test_a_deadline_ends_a_call_without_the_client() -> None:
 async def test_a_call_whose_time_was_over_before_is_not_begun() -> None:
     """It has no client any more."""
     waiting = WaitingMethod()
-    async with serving_methods({"/a/wait": waiting}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({"/a/wait": waiting}) as (port, _), raw.connect(port) as client:
         assert (
             await call_raw(client, 1, b"/a/wait", frame_message(b""), (b"grpc-timeout", b"0S"))
         ).status == 4
@@ -188,7 +188,7 @@ async def test_a_call_whose_time_was_over_before_is_not_begun() -> None:
 @pytest.mark.parametrize("timeout", [b"", b"S", b"5", b"-1S", b"1.5S", b"123456789S", b"5s"])
 async def test_a_deadline_that_says_nothing_is_none(timeout: bytes) -> None:
     """It would be worse to guess."""
-    async with serving_methods({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({"/a/echo": echo}) as (port, _), raw.connect(port) as client:
         assert (
             await call_raw(client, 1, b"/a/echo", frame_message(b"x"), (b"grpc-timeout", timeout))
         ).status == 0
@@ -199,8 +199,8 @@ async def test_a_call_that_goes_on_after_its_end_counts(end: str) -> None:
     """A client that gives up calls does not have more of them at work than its streams allow."""
     waiting = WaitingMethod(stubborn=True)
     async with (
-        serving_methods({"/a/wait": waiting, "/a/echo": echo}, streams=1) as (port, calls),
-        raw.connected(port) as client,
+        serve_methods({"/a/wait": waiting, "/a/echo": echo}, streams=1) as (port, calls),
+        raw.connect(port) as client,
     ):
         for turn, patience in enumerate(GROWING_S if end == "deadline" else (3600.0,)):
             said = ((b"content-type", b"application/grpc"), make_timeout(patience))
@@ -236,8 +236,8 @@ async def test_a_failure_is_sent_with_its_condition() -> None:
                 await asyncio.sleep(0)
             raise FilmUnknown.from_remote(words, "")
 
-        async with serving_methods({"/a/fail": fail}) as (port, _), grpc_channel(port) as client:
-            error = await failed(method(client, "/a/fail")(b""))
+        async with serve_methods({"/a/fail": fail}) as (port, _), grpc_channel(port) as client:
+            error = await expect_error(method(client, "/a/fail")(b""))
             assert error.code() is grpc.StatusCode.NOT_FOUND
             assert error.details() == words.replace("\ud800", "?")
             assert dict(error.trailing_metadata() or ())[CONDITION_HEADER] == FilmUnknown.code
@@ -249,8 +249,8 @@ async def test_a_failure_of_another_component_has_no_condition() -> None:
     async def fail(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
         raise CallFailed("UNAVAILABLE", "nobody there", "Other")
 
-    async with serving_methods({"/a/fail": fail}) as (port, _), grpc_channel(port) as client:
-        error = await failed(method(client, "/a/fail")(b""))
+    async with serve_methods({"/a/fail": fail}) as (port, _), grpc_channel(port) as client:
+        error = await expect_error(method(client, "/a/fail")(b""))
         assert (error.code(), error.details()) == (grpc.StatusCode.UNAVAILABLE, "nobody there")
         assert CONDITION_HEADER not in dict(error.trailing_metadata() or ())
 
@@ -262,11 +262,11 @@ async def test_words_may_begin_and_end_with_blanks(words: str) -> None:
     async def fail(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
         raise CallFailed("ABORTED", words, "Other")
 
-    async with serving_methods({"/a/fail": fail}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({"/a/fail": fail}) as (port, _), raw.connect(port) as client:
         said = (await call_raw(client, 1, b"/a/fail", frame_message(b""))).message
         assert (said.strip(), unquote(said)) == (said, words)
         async with grpc_channel(port) as other:
-            assert (await failed(method(other, "/a/fail")(b""))).details() == words
+            assert (await expect_error(method(other, "/a/fail")(b""))).details() == words
 
 
 async def test_long_messages_are_cut_to_the_limit_of_clients() -> None:
@@ -275,7 +275,7 @@ async def test_long_messages_are_cut_to_the_limit_of_clients() -> None:
     async def fail(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
         raise CallFailed("ABORTED", "\U0001f600" * 50_000, "Other")
 
-    async with serving_methods({"/a/fail": fail}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({"/a/fail": fail}) as (port, _), raw.connect(port) as client:
         ended = await call_raw(client, 1, b"/a/fail", frame_message(b""))
         assert ended.status == 10
         assert ended.message == "%F0%9F%98%80" * 250
@@ -291,13 +291,13 @@ async def test_a_fault_of_a_method_goes_to_the_loop_and_not_to_the_client(at_onc
         raise ZeroDivisionError("a secret")
 
     async with (
-        serving_methods({"/a/fault": fault, "/a/echo": echo}) as (port, _),
+        serve_methods({"/a/fault": fault, "/a/echo": echo}) as (port, _),
         grpc_channel(port) as client,
     ):
         loop = asyncio.get_running_loop()
         before, heard = loop.get_exception_handler(), list[BaseException]()
         loop.set_exception_handler(lambda _loop, context: heard.append(context["exception"]))
-        error = await failed(method(client, "/a/fault")(b""))
+        error = await expect_error(method(client, "/a/fault")(b""))
         loop.set_exception_handler(before)
         assert (error.code(), error.details()) == (grpc.StatusCode.INTERNAL, "the server has a fault")
         assert [type(each) for each in heard] == [ZeroDivisionError]
@@ -313,7 +313,7 @@ async def test_a_method_that_cancels_itself_is_a_cancelled_call(at_once: bool) -
             await asyncio.sleep(0)
         raise asyncio.CancelledError
 
-    async with serving_methods({"/a/give-up": give_up}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({"/a/give-up": give_up}) as (port, _), raw.connect(port) as client:
         assert (await call_raw(client, 1, b"/a/give-up", frame_message(b""))).status == 1
 
 
@@ -328,7 +328,7 @@ async def test_a_thousand_calls_on_one_connection() -> None:
         return sent
 
     async with (
-        serving_methods({"/a/together": together}, streams=1024) as (port, calls),
+        serve_methods({"/a/together": together}, streams=1024) as (port, calls),
         grpc_channel(port) as client,
     ):
         sent = [b"%d" % number for number in range(1000)]
@@ -338,7 +338,7 @@ async def test_a_thousand_calls_on_one_connection() -> None:
 
 async def test_fifty_connections() -> None:
     """Each is served as if it were the only one."""
-    async with serving_methods({"/a/echo": echo}) as (port, calls):
+    async with serve_methods({"/a/echo": echo}) as (port, calls):
 
         async def one(number: int) -> None:
             async with grpc_channel(port, use_local_subchannel_pool=1) as client:
@@ -372,7 +372,7 @@ async def test_a_busy_client_of_grpc_is_not_taken_for_a_flood(
         return make_body(size)
 
     async with (
-        serving_methods({"/a/wait": wait_for_all}, streams=in_flight) as (port, _),
+        serve_methods({"/a/wait": wait_for_all}, streams=in_flight) as (port, _),
         # Settings that follow its probes of the bandwidth are weighed by their streams, and not meant here.
         grpc_channel(port, **{"http2.bdp_probe": 0}) as client,
     ):

@@ -235,7 +235,7 @@ async def test_headers_in_the_middle_end_the_call_alone(again: list[tuple[str, s
         assert (await script.wait_for(RST_STREAM)).code == PROTOCOL_ERROR
 
 
-def packed(encoding: str, message: bytes) -> Callable[[ScriptedServer, Frame], bytes]:
+def respond_compressed(encoding: str, message: bytes) -> Callable[[ScriptedServer, Frame], bytes]:
     """An answer whose message is compressed, or is said to be."""
     compress: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
     data = compress.get(encoding, bytes)(message)
@@ -253,7 +253,10 @@ def packed(encoding: str, message: bytes) -> Callable[[ScriptedServer, Frame], b
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 async def test_compressed_answers_are_unpacked(encoding: str) -> None:
     """And one that would be longer than a message may be is not unpacked."""
-    short, bomb = packed(encoding, b"hello" * 1000), packed(encoding, bytes(MESSAGE_BYTES + 1))
+    short, bomb = (
+        respond_compressed(encoding, b"hello" * 1000),
+        respond_compressed(encoding, bytes(MESSAGE_BYTES + 1)),
+    )
     async with scripted_server(in_turns(short, bomb, short)) as (script, channel):
         assert await call_echo(channel) == b"hello" * 1000
         with pytest.raises(GrpcStatusError) as error:
@@ -285,7 +288,7 @@ async def test_an_answer_that_cannot_be_unpacked_is_internal(encoding: str, data
 @pytest.mark.parametrize("encoding", ["identity", "snappy"])
 async def test_an_encoding_that_was_not_offered_is_internal(encoding: str) -> None:
     """The response could not be read."""
-    async with scripted_server(packed(encoding, b"hello")) as (_, channel):
+    async with scripted_server(respond_compressed(encoding, b"hello")) as (_, channel):
         with pytest.raises(GrpcStatusError) as error:
             await call_echo(channel)
         assert error.value.status == "INTERNAL"

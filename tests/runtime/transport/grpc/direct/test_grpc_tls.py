@@ -23,7 +23,7 @@ from runtime.transport.grpc.direct.http2 import keepalive
 from runtime.transport.tls import Credentials, server_name
 from tests.runtime.hand_world import Lines
 from tests.runtime.transport.grpc.direct.support.echo_application import PATIENCE_S
-from tests.runtime.transport.grpc.direct.support.grpc_fixtures import get_print, serving_system, system_with
+from tests.runtime.transport.grpc.direct.support.grpc_fixtures import get_print, serve_system, system_with
 
 REQUEST = m.GetPrintRequest(film_id="x")
 AUTHORITY = Authority("studio")
@@ -33,7 +33,7 @@ OWN = Credentials(AUTHORITY.certificate, SERVER.certificate, SERVER.key)
 
 
 @asynccontextmanager
-async def connected_by(port: int, issued: Issued | None = None) -> AsyncIterator[grpc.aio.Channel]:
+async def open_tls_channel(port: int, issued: Issued | None = None) -> AsyncIterator[grpc.aio.Channel]:
     """A client with a certificate or without."""
     shown = grpc.ssl_channel_credentials(
         AUTHORITY.certificate, issued.key if issued else None, issued.certificate if issued else None
@@ -44,9 +44,9 @@ async def connected_by(port: int, issued: Issued | None = None) -> AsyncIterator
 
 
 @asynccontextmanager
-async def called_by(port: int, issued: Issued | None = None) -> AsyncIterator[Any]:
+async def open_tls_method(port: int, issued: Issued | None = None) -> AsyncIterator[Any]:
     """The method, for such a client."""
-    async with connected_by(port, issued) as client:
+    async with open_tls_channel(port, issued) as client:
         yield get_print(client)
 
 
@@ -72,13 +72,13 @@ async def code(call: Any) -> grpc.StatusCode:
 async def test_a_caller_is_who_the_certificate_says() -> None:
     """By its one name in the system; it is permitted what that name is."""
     callers = Callers()
-    async with serving_system(callers, tls=OWN, anonymous=None) as (port, _):
+    async with serve_system(callers, tls=OWN, anonymous=None) as (port, _):
         for name, expected in (
             ("desk", grpc.StatusCode.OK),
             ("printer", grpc.StatusCode.PERMISSION_DENIED),
             ("stranger", grpc.StatusCode.UNAUTHENTICATED),
         ):
-            async with called_by(port, AUTHORITY.issue(name)) as method:
+            async with open_tls_method(port, AUTHORITY.issue(name)) as method:
                 assert await code(method(REQUEST)) is expected
     assert callers.seen == ["desk"]
 
@@ -87,10 +87,10 @@ async def test_a_caller_is_who_the_certificate_says() -> None:
 async def test_a_caller_without_a_certificate_is_unauthenticated() -> None:
     """The transport accepts it, the guard refuses it, and the log has the reason."""
     callers, lines = Callers(), Lines()
-    async with serving_system(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
-        async with called_by(port) as method:
+    async with serve_system(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
+        async with open_tls_method(port) as method:
             assert await code(method(REQUEST)) is grpc.StatusCode.UNAUTHENTICATED
-        async with called_by(port, AUTHORITY.issue("desk")) as method:
+        async with open_tls_method(port, AUTHORITY.issue("desk")) as method:
             assert await code(method(REQUEST)) is grpc.StatusCode.OK
     assert callers.seen == ["desk"]
     denied, line = lines.read_back()
@@ -105,12 +105,12 @@ async def test_a_caller_without_a_certificate_is_unauthenticated() -> None:
 async def test_where_all_have_to_prove_themselves_health_and_reflection_do_not_answer_others() -> None:
     """They are refused by a status in place of a failed handshake."""
     lines = Lines()
-    async with serving_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, _):
+    async with serve_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, _):
         for issued, expected in (
             (None, grpc.StatusCode.UNAUTHENTICATED),
             (AUTHORITY.issue("desk"), grpc.StatusCode.OK),
         ):
-            async with connected_by(port, issued) as opened:
+            async with open_tls_channel(port, issued) as opened:
                 client: Any = opened
                 health: Any = health_pb2_grpc.HealthStub(client)
                 assert await code(health.Check(health_pb2.HealthCheckRequest())) is expected
@@ -131,8 +131,8 @@ async def test_where_all_have_to_prove_themselves_health_and_reflection_do_not_a
 async def test_a_certificate_of_another_authority_is_no_connection_and_a_line() -> None:
     """A bad proof cannot be answered within the protocol, so the log says why."""
     callers, lines = Callers(), Lines()
-    async with serving_system(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
-        async with called_by(port, Authority("studio").issue("desk")) as method:
+    async with serve_system(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
+        async with open_tls_method(port, Authority("studio").issue("desk")) as method:
             assert await code(method(REQUEST)) is grpc.StatusCode.UNAVAILABLE
         line = lines.read_back("handshake_failed")[0]
         assert (line["level"], line["message"].partition(" good: ")[0]) == (
@@ -146,7 +146,7 @@ async def test_a_certificate_of_another_authority_is_no_connection_and_a_line() 
 async def test_where_anyone_may_call_a_certificate_still_counts() -> None:
     """Without one a caller is anonymous; with one it is who it says, and a bad one is no connection."""
     callers = Callers()
-    async with serving_system(callers, tls=OWN, anonymous="desk", open_to_anyone=True) as (port, _):
+    async with serve_system(callers, tls=OWN, anonymous="desk", open_to_anyone=True) as (port, _):
         for issued, expected in (
             (None, grpc.StatusCode.OK),
             (AUTHORITY.issue("desk"), grpc.StatusCode.OK),
@@ -154,7 +154,7 @@ async def test_where_anyone_may_call_a_certificate_still_counts() -> None:
             (AUTHORITY.issue("stranger"), grpc.StatusCode.UNAUTHENTICATED),
             (Authority("studio").issue("desk"), grpc.StatusCode.UNAVAILABLE),
         ):
-            async with called_by(port, issued) as method:
+            async with open_tls_method(port, issued) as method:
                 assert await code(method(REQUEST)) is expected
     assert callers.seen == ["desk", "desk"]
 
@@ -164,7 +164,7 @@ async def test_a_handshake_that_fails_leaves_nothing_behind(monkeypatch: pytest.
     monkeypatch.setattr(keepalive, "_GRACE_S", 0.0)
     contexts: list[dict[str, Any]] = []
     lines = Lines()
-    async with serving_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, server):
+    async with serve_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, server):
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _loop, context: contexts.append(context))
         for _ in range(3):
@@ -186,7 +186,7 @@ async def test_a_handshake_that_fails_leaves_nothing_behind(monkeypatch: pytest.
 async def test_handshakes_that_do_not_end_count_as_connections() -> None:
     """One more client is closed at once, whether those before it have finished their handshakes or not."""
     desk = AUTHORITY.issue("desk")
-    async with serving_system(Callers(), system_with(connections=2), tls=OWN, anonymous=None) as (
+    async with serve_system(Callers(), system_with(connections=2), tls=OWN, anonymous=None) as (
         port,
         server,
     ):
@@ -203,7 +203,7 @@ async def test_handshakes_that_do_not_end_count_as_connections() -> None:
         async with asyncio.timeout(PATIENCE_S):
             while server._secured._handshakes:
                 await asyncio.sleep(0)
-        async with called_by(port, desk) as method:
+        async with open_tls_method(port, desk) as method:
             assert await code(method(REQUEST)) is grpc.StatusCode.OK
 
 
@@ -211,7 +211,7 @@ async def test_a_handshake_that_does_not_end_is_given_up(monkeypatch: pytest.Mon
     """Its client is closed, and its place is free."""
     monkeypatch.setattr(tls_listener, "_HANDSHAKE_SECONDS", 0.05)
     lines = Lines()
-    async with serving_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, server):
+    async with serve_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, server):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         async with asyncio.timeout(PATIENCE_S):
             with contextlib.suppress(ConnectionError):
@@ -232,15 +232,15 @@ async def test_a_large_answer_over_tls() -> None:
 
     desk = AUTHORITY.issue("desk")
     async with (
-        serving_system(handle, tls=OWN, anonymous=None) as (port, _),
-        called_by(port, desk) as method,
+        serve_system(handle, tls=OWN, anonymous=None) as (port, _),
+        open_tls_method(port, desk) as method,
     ):
         assert (await method(REQUEST)).picture == output
 
 
 async def test_old_versions_are_not_spoken_and_the_protocol_is_agreed_on() -> None:
     """A client learns in the handshake that this is HTTP/2."""
-    async with serving_system(Callers(), tls=OWN, anonymous="desk", open_to_anyone=True) as (port, _):
+    async with serve_system(Callers(), tls=OWN, anonymous="desk", open_to_anyone=True) as (port, _):
         context = ssl.create_default_context(cadata=AUTHORITY.certificate.decode())
         context.set_alpn_protocols(["http/1.1", "h2"])
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=NAME)

@@ -19,7 +19,7 @@ from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     GrpcResponse,
     call_raw,
     frame_message,
-    serving_system,
+    serve_system,
     system_with,
 )
 
@@ -32,7 +32,7 @@ NO_UTF8 = frame_message(b"\x0a\x02\xff\xfe")
 NO_MESSAGE = frame_message(b"\xff\xff\xff")
 
 
-async def found(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+async def find_print(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
     return m.GetPrintResponse(found=True)
 
 
@@ -46,8 +46,8 @@ async def ask(
     """How one call ended; the next one on its connection is answered."""
     system = system_with(**changed)
     async with (
-        serving_system(found, system, anonymous=None, lines=lines, tokens=TOKENS) as (port, _),
-        raw.connected(port) as client,
+        serve_system(find_print, system, anonymous=None, lines=lines, tokens=TOKENS) as (port, _),
+        raw.connect(port) as client,
     ):
         ended = await call_raw(client, 1, path, body, (b"x-request-id", b"id-1"), *more)
         assert (await call_raw(client, 3, PATH, GOOD, bearer(TOKEN))).status == OK
@@ -91,8 +91,8 @@ async def test_an_answer_that_is_too_large_is_one_refusal() -> None:
 
     system = system_with(message_bytes=4000)
     async with (
-        serving_system(grow, system, lines=lines, metrics=metrics) as (port, _),
-        raw.connected(port) as client,
+        serve_system(grow, system, lines=lines, metrics=metrics) as (port, _),
+        raw.connect(port) as client,
     ):
         ended = await call_raw(client, 1, PATH, GOOD, (b"x-request-id", b"id-1"))
         fits = frame_message(m.GetPrintRequest(film_id="y").SerializeToString())
@@ -113,7 +113,7 @@ async def test_an_answer_that_is_too_large_is_one_refusal() -> None:
 @pytest.mark.req("TQ-165")
 async def test_a_request_that_is_not_grpc_is_one_log_line() -> None:
     lines = Lines()
-    async with serving_system(found, lines=lines) as (port, _), raw.connected(port) as client:
+    async with serve_system(find_print, lines=lines) as (port, _), raw.connect(port) as client:
         client.send(
             raw.frame(raw.HEADERS, raw.END_BOTH, 1, client.encode(PATH, (b"content-type", b"text/html")))
         )
@@ -141,7 +141,7 @@ async def test_headers_that_are_too_large_are_one_line() -> None:
 @pytest.mark.req("TQ-165")
 async def test_a_message_that_does_not_come_in_time_is_one_line() -> None:
     lines = Lines()
-    async with serving_system(found, lines=lines) as (port, _), raw.connected(port) as client:
+    async with serve_system(find_print, lines=lines) as (port, _), raw.connect(port) as client:
         usual = ((b"content-type", b"application/grpc"), (b"grpc-timeout", b"1m"))
         client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(PATH, *usual)))
         client.send(raw.frame(raw.DATA, 0, 1, GOOD[:3]))
@@ -158,7 +158,7 @@ async def test_a_call_that_is_cut_off_before_its_method_began_is_one_line() -> N
     async def never(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
         raise AssertionError("the method has begun")
 
-    async with serving_system(never, lines=lines) as (port, server), raw.connected(port) as client:
+    async with serve_system(never, lines=lines) as (port, server), raw.connect(port) as client:
         calls = server._calls
         begin = calls._begin_unary
 
@@ -214,8 +214,8 @@ async def test_nothing_is_kept_before_its_caller_is_proven() -> None:
     """The message of such a caller is thrown away as it comes; its guard answers when all of it was sent."""
     lines = Lines()
     async with (
-        serving_system(found, anonymous=None, lines=lines, tokens=TOKENS) as (port, server),
-        raw.connected(port) as client,
+        serve_system(find_print, anonymous=None, lines=lines, tokens=TOKENS) as (port, server),
+        raw.connect(port) as client,
     ):
         said = ((b"content-type", b"application/grpc"),)
         part, parts = bytes(16_000), 100
@@ -236,8 +236,8 @@ async def test_nothing_is_kept_before_its_caller_is_proven() -> None:
 async def test_a_question_about_health_has_a_few_bytes() -> None:
     """Anyone may ask it."""
     async with (
-        serving_system(found, anonymous=None, tokens=TOKENS) as (port, _),
-        raw.connected(port) as client,
+        serve_system(find_print, anonymous=None, tokens=TOKENS) as (port, _),
+        raw.connect(port) as client,
     ):
         check = b"/grpc.health.v1.Health/Check"
         client.send(

@@ -22,13 +22,13 @@ from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     get_print,
     grpc_channel,
     method,
-    serving_system,
+    serve_system,
 )
 
 Question, Health = health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse
 
 
-async def found(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+async def find_print(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
     return m.GetPrintResponse(found=True)
 
 
@@ -39,13 +39,13 @@ async def soon(reading: Any) -> Any:
 
 async def test_a_method_of_a_system_is_served() -> None:
     """The same server has the methods of the spec."""
-    async with serving_system(found) as (port, _), grpc_channel(port) as client:
+    async with serve_system(find_print) as (port, _), grpc_channel(port) as client:
         assert (await get_print(client)(m.GetPrintRequest(film_id="x"))).found
 
 
 async def test_a_message_that_is_none_of_the_method_is_refused() -> None:
     """It reaches no handler."""
-    async with serving_system(found) as (port, _), grpc_channel(port) as client:
+    async with serve_system(find_print) as (port, _), grpc_channel(port) as client:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(client, METHOD.path)(b"\xff\xff")
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
@@ -54,7 +54,7 @@ async def test_a_message_that_is_none_of_the_method_is_refused() -> None:
 
 async def test_health_can_be_asked() -> None:
     """Of all, or of one service; another is unknown."""
-    async with serving_system(found) as (port, server), grpc_channel(port) as client:
+    async with serve_system(find_print) as (port, server), grpc_channel(port) as client:
         stub: Any = health_pb2_grpc.HealthStub(client)
         for service in ("", METHOD.service):
             assert (await stub.Check(Question(service=service))).status == Health.SERVING
@@ -70,7 +70,7 @@ async def test_health_can_be_asked() -> None:
 
 async def test_a_watcher_gets_each_change() -> None:
     """At once how it is, and then whenever it changes, until the server stops."""
-    async with serving_system(found) as (port, server), grpc_channel(port) as client:
+    async with serve_system(find_print) as (port, server), grpc_channel(port) as client:
         stub: Any = health_pb2_grpc.HealthStub(client)
         watches = [stub.Watch(Question(service=service)) for service in ("", METHOD.service)]
         unknown = stub.Watch(Question(service="other"))
@@ -99,7 +99,7 @@ async def read_or_end(watch: Any) -> Any:
 
 async def test_a_watch_that_is_given_up_is_over() -> None:
     """No task waits for a change without a watcher."""
-    async with serving_system(found) as (port, server), grpc_channel(port) as client:
+    async with serve_system(find_print) as (port, server), grpc_channel(port) as client:
         stub: Any = health_pb2_grpc.HealthStub(client)
         watch = stub.Watch(Question())
         assert (await soon(watch.read())).status == Health.SERVING
@@ -111,7 +111,7 @@ async def test_a_watch_that_is_given_up_is_over() -> None:
 
 async def test_tools_can_list_services() -> None:
     """The services, and the file of each, one question after the other on one stream."""
-    async with serving_system(found) as (port, _), grpc_channel(port) as client:
+    async with serve_system(find_print) as (port, _), grpc_channel(port) as client:
         aio: Any = client
         stub: Any = reflection_pb2_grpc.ServerReflectionStub(aio)
 
@@ -132,7 +132,7 @@ async def test_tools_can_list_services() -> None:
 
 async def test_a_question_that_is_none_is_refused() -> None:
     """In a conversation as in a call."""
-    async with serving_system(found) as (port, _), grpc_channel(port) as client:
+    async with serve_system(find_print) as (port, _), grpc_channel(port) as client:
         for path in (
             "/grpc.health.v1.Health/Watch",
             "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",

@@ -19,7 +19,7 @@ from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     frame_message,
     get_print,
     grpc_channel,
-    serving_system,
+    serve_system,
     system_with,
 )
 
@@ -46,7 +46,7 @@ class WaitingHandler:
 async def test_a_call_in_flight_is_answered_and_a_new_one_refused() -> None:
     """A client gets a GOAWAY, and the answers to its earlier calls."""
     waiting = WaitingHandler()
-    async with serving_system(waiting) as (port, server), grpc_channel(port) as client:
+    async with serve_system(waiting) as (port, server), grpc_channel(port) as client:
         call = get_print(client)(REQUEST)
         await waiting.begun.wait()
         stopping = asyncio.create_task(server.stop(PATIENCE_S))
@@ -71,7 +71,7 @@ async def test_a_call_in_flight_is_answered_and_a_new_one_refused() -> None:
 async def test_an_answer_that_is_still_being_read_is_waited_for() -> None:
     """The response of a finished method may not have been sent yet."""
     waiting = WaitingHandler(bytes(100_000))
-    async with serving_system(waiting) as (port, server), raw.connected(port) as client:
+    async with serve_system(waiting) as (port, server), raw.connect(port) as client:
         said = ((b"content-type", b"application/grpc"),)
         client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(METHOD.path.encode(), *said)))
         client.send(raw.frame(raw.DATA, raw.END_STREAM, 1, frame_message(REQUEST.SerializeToString())))
@@ -94,7 +94,7 @@ async def test_an_answer_that_is_still_being_read_is_waited_for() -> None:
 async def test_calls_in_flight_after_the_grace_are_aborted() -> None:
     """Its client may retry elsewhere, and its handler is cancelled."""
     waiting = WaitingHandler()
-    async with serving_system(waiting) as (port, server), grpc_channel(port) as client:
+    async with serve_system(waiting) as (port, server), grpc_channel(port) as client:
         call = get_print(client)(REQUEST)
         await waiting.begun.wait()
         await server.stop(0.01)
@@ -109,9 +109,9 @@ async def test_silent_clients_do_not_delay_a_stop(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(connection, "_DRAIN_S", 0.01)
     waiting = WaitingHandler()
     async with (
-        serving_system(waiting) as (port, server),
-        raw.connected(port) as idle,
-        raw.connected(port, b"") as mute,
+        serve_system(waiting) as (port, server),
+        raw.connect(port) as idle,
+        raw.connect(port, b"") as mute,
     ):
         await idle.ping()
         await mute.read_frame()
@@ -123,10 +123,10 @@ async def test_silent_clients_do_not_delay_a_stop(monkeypatch: pytest.MonkeyPatc
 async def test_a_client_of_grpc_loses_no_call_while_a_server_stops() -> None:
     """Calls are made all the while, and go to another server as soon as the first one asks for it."""
 
-    async def found(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+    async def find_print(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
         return m.GetPrintResponse(found=True)
 
-    async with serving_system(found) as (first, server), serving_system(found) as (second, _):
+    async with serve_system(find_print) as (first, server), serve_system(find_print) as (second, _):
         target = f"ipv4:127.0.0.1:{first},127.0.0.1:{second}"
         async with grpc.aio.insecure_channel(target) as client:
             method, is_over, made = get_print(client), asyncio.Event(), 0
@@ -152,7 +152,7 @@ async def test_a_client_of_grpc_loses_no_call_while_a_server_stops() -> None:
 async def test_no_watch_begins_while_a_server_stops() -> None:
     """It would go on for as long as the server does."""
     waiting = WaitingHandler()
-    async with serving_system(waiting) as (port, server), raw.connected(port) as client:
+    async with serve_system(waiting) as (port, server), raw.connect(port) as client:
         await client.ping()
         stopping = asyncio.create_task(server.stop(PATIENCE_S))
         assert (await client.wait_for(raw.GOAWAY)).last_stream_id == 2**31 - 1
@@ -165,7 +165,7 @@ async def test_no_watch_begins_while_a_server_stops() -> None:
 async def test_a_stop_that_is_cut_short_can_be_finished() -> None:
     """As a node does it, whose own time may be over first."""
     waiting = WaitingHandler()
-    async with serving_system(waiting) as (port, server), grpc_channel(port) as client:
+    async with serve_system(waiting) as (port, server), grpc_channel(port) as client:
         call = get_print(client)(REQUEST)
         await waiting.begun.wait()
         with pytest.raises(TimeoutError):
@@ -182,9 +182,9 @@ async def test_a_server_has_so_many_connections() -> None:
     """By its spec; one more is not served, and the others are."""
     waiting = WaitingHandler()
     waiting.go_on.set()
-    async with serving_system(waiting, system_with(connections=1)) as (port, _), grpc_channel(port) as client:
+    async with serve_system(waiting, system_with(connections=1)) as (port, _), grpc_channel(port) as client:
         assert (await get_print(client)(REQUEST)).found
-        async with raw.connected(port) as another:
+        async with raw.connect(port) as another:
             assert await another.read_to_end() == []
         assert (await get_print(client)(REQUEST)).found
 
@@ -192,6 +192,6 @@ async def test_a_server_has_so_many_connections() -> None:
 async def test_a_used_port_is_reported() -> None:
     """And its socket is closed."""
     waiting = WaitingHandler()
-    async with serving_system(waiting) as (port, server):
+    async with serve_system(waiting) as (port, server):
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}"):
             await server.start("127.0.0.1", port)

@@ -119,7 +119,7 @@ class Served(NamedTuple):
 
 
 @asynccontextmanager
-async def serving(
+async def start_server(
     carrier: str,
     handle: Handle = echo,
     *,
@@ -183,7 +183,7 @@ class Caller:
 
 
 @asynccontextmanager
-async def calling(
+async def open_client(
     carrier: str,
     address: str,
     *,
@@ -211,7 +211,7 @@ async def calling(
 
 
 @asynccontextmanager
-async def both(
+async def open_both(
     sides: Sides,
     handle: Handle = echo,
     *,
@@ -221,8 +221,8 @@ async def both(
 ) -> AsyncIterator[tuple[Served, Caller]]:
     """A server and a client of it."""
     async with (
-        serving(sides.server, handle, system=system, method=method) as served,
-        calling(sides.client, served.address, system=system, method=client_method) as caller,
+        start_server(sides.server, handle, system=system, method=method) as served,
+        open_client(sides.client, served.address, system=system, method=client_method) as caller,
     ):
         yield served, caller
 
@@ -281,7 +281,7 @@ def with_keepalive(**changed: Any) -> System:
 
 
 @contextmanager
-def reserving() -> Iterator[int]:
+def reserve_port() -> Iterator[int]:
     """Reserve a port without a listener until a server of the test has it."""
     with socket.socket() as reserved:
         # A server that sets the same may bind beside a socket that does not listen; no other socket can.
@@ -352,7 +352,7 @@ class Relay:
 
 
 @asynccontextmanager
-async def relaying(port: int) -> AsyncIterator[Relay]:
+async def open_relay(port: int) -> AsyncIterator[Relay]:
     """A relay to a port of this machine."""
     relay = Relay(port)
     server = await asyncio.start_server(relay.connect, "127.0.0.1", 0)

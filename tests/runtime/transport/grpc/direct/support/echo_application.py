@@ -124,7 +124,7 @@ def respond(connection: ServerConnection[Headers], stream: Stream, body: bytes) 
 
 
 @asynccontextmanager
-async def serving(application: Any, given: Limits | None = None) -> AsyncIterator[int]:
+async def start_server(application: Any, given: Limits | None = None) -> AsyncIterator[int]:
     """The port of a server; afterwards nothing of it is left, and the exception handler got nothing."""
     loop = asyncio.get_running_loop()
     faults: list[dict[str, Any]] = []

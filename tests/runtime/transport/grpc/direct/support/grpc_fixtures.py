@@ -31,7 +31,7 @@ from runtime.transport.tls import Credentials
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 from tests.runtime.transport.grpc.direct.support import raw_peer as raw
-from tests.runtime.transport.grpc.direct.support.echo_application import limits, serving
+from tests.runtime.transport.grpc.direct.support.echo_application import limits, start_server
 
 METHOD = next(
     method for service in SYSTEM.services.values() for method in service.methods if method.name == "GetPrint"
@@ -53,7 +53,7 @@ def explain_error(error: BaseException) -> GrpcStatusError | None:
 
 
 @asynccontextmanager
-async def serving_methods(
+async def serve_methods(
     unary: Mapping[str, UnaryMethod], streaming: Mapping[str, StreamingMethod] | None = None, **changed: Any
 ) -> AsyncIterator[tuple[int, ServerCalls]]:
     """The port of a server with such methods, and its calls."""
@@ -70,7 +70,7 @@ async def serving_methods(
         parse_metadata=read_metadata,
         explain_error=explain_error,
     )
-    async with serving(calls, given) as port:
+    async with start_server(calls, given) as port:
         yield port, calls
     assert (calls.connections, calls.tasks, calls.streaming_tasks) == ({}, set(), set())
 
@@ -85,7 +85,7 @@ async def grpc_channel(port: int, **options: Any) -> AsyncIterator[grpc.aio.Chan
 
 
 @asynccontextmanager
-async def serving_system(
+async def serve_system(
     handle: Handle,
     system: System = SYSTEM,
     tls: Credentials | None = None,
