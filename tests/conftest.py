@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +16,11 @@ from xdist.remote import Producer
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.support.postgres_clusters import SHARED, Clusters
 from tests.support.scheduling import UnitScheduling, find_unit, order_units
+from tests.support.specs.neutral import open_session
 
 pytest_plugins = ["tests.support.chaos", "tests.support.s3.fixtures"]
+SPECS = open_session()
+"""Before any other module of the tests is imported, and before parallel workers are started."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,6 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if config.getoption("--deep"):
         os.environ["CHARTER_DEEP"] = "1"
+    if SPECS is not None:
+        config.add_cleanup(lambda: shutil.rmtree(SPECS))
     settings.register_profile(
         "charter",
         max_examples=1000 if config.getoption("--deep") else 25,

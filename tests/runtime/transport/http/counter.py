@@ -78,14 +78,14 @@ def write_spec(folder: Path) -> None:
     additions = quick_yaml.read((HERE / "additions.yaml").read_text(encoding="utf-8"))
     for file in sorted((SPECS / "locker").glob("*.yaml")):
         data = quick_yaml.read(extend_timeouts(file.read_text(encoding="utf-8")).replace("locker", NAME))
-        merged = _merged(data, additions.get(file.stem, {}))
+        merged = _merge(data, additions.get(file.stem, {}))
         (folder / file.name).write_text(quick_yaml.write(merged), encoding="utf-8")
 
 
-def _merged(old: Any, new: Any) -> Any:
+def _merge(old: Any, new: Any) -> Any:
     if isinstance(old, dict) and isinstance(new, dict):
         return {
-            key: _merged(old[key], new[key]) if key in old and key in new else {**old, **new}[key]
+            key: _merge(old[key], new[key]) if key in old and key in new else {**old, **new}[key]
             for key in {**old, **new}
         }
     return [*old, *new] if isinstance(old, list) and isinstance(new, list) else new
