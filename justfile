@@ -12,6 +12,10 @@ help:
 bench *words:
     nox -s bench -- {{ words }}
 
+# Kill, race and cut off real servers; `just chaos --minutes 2`
+chaos *words:
+    nox -s chaos -- {{ words }}
+
 # Bring a deployment up, show what it does, and take it down
 demo *deployment:
     nox -s demo -- {{ deployment }}

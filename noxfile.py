@@ -24,7 +24,7 @@ nox.options.sessions = ["test"]
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 PARALLEL = ("-n", str((os.cpu_count() or 1) + 2), "--dist", "loadfile", "--no-loadscope-reorder")
-"""More workers than cores, as many tests wait; tests/support/scheduling.py says what runs where and when."""
+"""More workers than cores, as many tests wait; tests/support/scheduling.py has the order and grouping."""
 DEMO = "taskqueue.microservices"
 
 
@@ -36,7 +36,7 @@ class Environment:
     lock: Path
     purpose: str
     takes: str
-    """How long a first install takes, roughly."""
+    """The approximate duration of a first install."""
     has_project: bool = True
     """Whether the project itself is installed, too."""
 
@@ -60,7 +60,7 @@ TEST = Environment(
 DOCS = Environment(
     Path(".nox") / f"docs-{PYTHON}",
     Path("requirements-docs.lock"),
-    "to make the site of the documentation",
+    "to build the documentation site",
     "half a minute",
     has_project=False,
 )
@@ -79,12 +79,18 @@ def test(session: nox.Session) -> None:
     if session.posargs:
         run(session, "pytest", *session.posargs)
         return
-    # The type checker would have half a minute to itself, and most tests wait for something now and then.
-    with beside(session, "mypy"):
+    # Run the type checker in the background: it takes half a minute, and most tests wait now and then.
+    with run_in_background(session, "mypy"):
         run(session, "python", "-m", "codegen", "generate", "--check", "--full")
         run(session, "python", "-m", "codegen", "review", "--check")
         run_linters(session)
         run(session, "pytest", *PARALLEL)
+
+
+@nox.session(python=False)
+def chaos(session: nox.Session) -> None:
+    """Kill, race and cut off real servers for ten minutes: `-- [--seed N] [--minutes M] [paths]`."""
+    run(session, "pytest", "--chaos", *PARALLEL, *session.posargs)
 
 
 @nox.session(python=False)
@@ -105,19 +111,19 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def fix(session: nox.Session) -> None:
-    """Mend what the linters can mend by themselves."""
+    """Apply the automatic fixes of the linters."""
     run(session, "ruff", "check", "--fix", ".")
     run(session, "ruff", "format", ".")
 
 
 @nox.session(python=False)
 def docs(session: nox.Session) -> None:
-    """Make a site of the documentation that needs no network, in build/docs/site; every link is checked."""
+    """Build the documentation site, which needs no network, in build/docs/site; every link is checked."""
     run(session, "python", "-m", "scripts.docs_site", str(SITE / "source"), environment=DOCS)
     session.env["NO_MKDOCS_2_WARNING"] = "1"
     run(session, "mkdocs", "build", "--strict", *session.posargs, environment=DOCS)
     run(session, "python", "-m", "scripts.docs_site", "--check", str(SITE / "site"), environment=DOCS)
-    session.log(f"The site begins at {SITE / 'site' / 'index.html'}.")
+    session.log(f"The site starts at {SITE / 'site' / 'index.html'}.")
 
 
 @nox.session(python=False)
@@ -158,7 +164,7 @@ def up(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def demo(session: nox.Session) -> None:
-    """Bring a deployment up, show what it does, and take it down."""
+    """Start a deployment, show what it does, and stop it."""
     become(session, RUN, "python", "-m", "runtime.launch", "demo", *(session.posargs or [DEMO]))
 
 
@@ -183,7 +189,7 @@ def compose(session: nox.Session) -> None:
 @nox.session(reuse_venv=True)
 def lock(session: nox.Session) -> None:
     """Resolve the lock files again; `-- --upgrade` takes the newest versions."""
-    # It has an environment of its own, because it must work when the locks do not.
+    # This session has an environment of its own, because it must work when the lock files do not.
     session.install("uv")
     for lock_file, options in (
         ("requirements.lock", ("--extra", "dev")),
@@ -195,7 +201,7 @@ def lock(session: nox.Session) -> None:
         ),
         ("requirements-docs.lock", ("--group", "docs", "--constraint", "requirements.lock")),
     ):
-        # A group is looked for in the project by itself, and has nothing of the project in it.
+        # uv finds a group in the project by itself; a group has no dependency of the project.
         sources = () if "--group" in options else ("pyproject.toml",)
         session.run(
             *("uv", "pip", "compile", "--quiet", "--no-config", "--universal", "--python-version", "3.11"),
@@ -213,20 +219,20 @@ def run_linters(session: nox.Session) -> None:
 def run(session: nox.Session, tool: str, *arguments: str, environment: Environment = TEST) -> None:
     """Run a tool of an environment, which its child processes see as activated."""
     install(session, environment)
-    session.run(str(environment.bin / tool), *arguments, env=activated(environment))
+    session.run(str(environment.bin / tool), *arguments, env=make_activated_variables(environment))
 
 
 @contextmanager
-def beside(session: nox.Session, tool: str) -> Iterator[None]:
+def run_in_background(session: nox.Session, tool: str) -> Iterator[None]:
     """Run a tool in the background, and print its output at the end."""
     install(session, TEST)
-    session.log(f"{tool}, beside what follows")
+    session.log(f"{tool}, in the background")
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
             [str(TEST.bin / tool)],
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **activated(TEST)},
+            env={**os.environ, **make_activated_variables(TEST)},
         )
         try:
             yield
@@ -235,30 +241,30 @@ def beside(session: nox.Session, tool: str) -> Iterator[None]:
             output.seek(0)
             session.log(f"{tool}: {output.read().rstrip()}")
         if failed:
-            session.error(f"{tool} has found something")
+            session.error(f"{tool} reported errors")
 
 
 def become(session: nox.Session, environment: Environment, tool: str, *arguments: str) -> None:
-    """Run a tool in nox's own place, so that signals reach it and nox does not cut its orderly stop short."""
+    """Replace nox by a tool, so that signals reach it and nox does not interrupt its graceful shutdown."""
     install(session, environment)
     session.log(" ".join((tool, *arguments)))
     program = environment.bin / tool
-    os.execve(program, (str(program), *arguments), {**os.environ, **activated(environment)})
+    os.execve(program, (str(program), *arguments), {**os.environ, **make_activated_variables(environment)})
 
 
-def activated(environment: Environment) -> dict[str, str]:
-    """The variables of an activated environment."""
+def make_activated_variables(environment: Environment) -> dict[str, str]:
+    """Make the variables of an activated environment."""
     path = os.pathsep.join((str(environment.bin.absolute()), os.environ.get("PATH", "")))
-    # Whatever the surroundings wish, modules are compiled once, for all the processes that load them.
+    # Write bytecode whatever the caller has set, so that modules are compiled once for all processes.
     return {"PATH": path, "VIRTUAL_ENV": str(environment.path.absolute()), "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def install(session: nox.Session, environment: Environment) -> None:
-    """Bring an environment up to date, unless its stamp says that it is."""
+    """Install an environment, unless its stamp shows that it is up to date."""
     stamp = environment.path / "installed"
     sources = (environment.lock, Path("pyproject.toml"))
-    wanted = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted:
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest:
         return
     session.log(
         f"Installing {environment.count_packages()} packages {environment.purpose} into {environment.path}. "
@@ -266,15 +272,15 @@ def install(session: nox.Session, environment: Environment) -> None:
     )
     session.run(sys.executable, "-m", "venv", "--clear", str(environment.path))
     pip = (str(environment.bin / "python"), "-m", "pip", "--disable-pip-version-check")
-    session.run(*pip, *locked_install(environment.lock))
+    session.run(*pip, *make_install_arguments(environment.lock))
     if environment.has_project:
         session.run(*pip, "install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", ".")
     session.run(*pip, "check")
-    stamp.write_text(wanted)
+    stamp.write_text(digest)
 
 
-def locked_install(lock_file: Path) -> tuple[str, ...]:
-    """The words for pip that install exactly what a lock file lists.
+def make_install_arguments(lock_file: Path) -> tuple[str, ...]:
+    """Make the arguments for pip that install exactly the packages of a lock file.
 
     Without --no-deps pip asks the index for anything that a package wants with an extra, since a lock names
     packages without extras, and then refuses a newer release than the locked one.

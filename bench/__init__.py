@@ -1,1 +1,1 @@
-"""Measurements: each a ratio against a baseline in the same run, with the command that reproduces it."""
+"""Benchmarks: each is a ratio against a baseline of the same run, with the command that reproduces it."""

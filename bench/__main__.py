@@ -1,4 +1,4 @@
-"""`nox -s bench -- NAME`: runs one of the benchmarks; without a name, the designs of the taskqueue."""
+"""Command line `nox -s bench -- NAME`: run a benchmark; by default, that of the taskqueue's designs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ DESIGNS = "bench.designs.command"
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the benchmark that is named; everything else is a system or one of its deployments."""
+    """Run the benchmark that is named; everything else is a system or one of its deployments."""
     if arguments and arguments[0] in NAMES:
-        found: int = importlib.import_module(NAMES[arguments[0]]).main(arguments[1:])
-        return found
+        code: int = importlib.import_module(NAMES[arguments[0]]).main(arguments[1:])
+        return code
     importlib.import_module(DESIGNS).bench.main(arguments, prog_name="nox -s bench --")
     return 0
 

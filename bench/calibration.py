@@ -1,4 +1,4 @@
-"""What one call costs here: the inputs of the capacity model, measured apart from what it predicts."""
+"""Calibration: the CPU cost of one call, measured apart from the loads that the capacity model predicts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench.designs.results import Record
-from bench.engine.servers import bare, crowd, engine, measured
+from bench.designs.results import ResultRecord
+from bench.engine.servers import measure_calls, start_bare, start_crowd, start_engine
 from runtime.certs import make_certificates
 from runtime.node.systems import load_system
 
@@ -21,25 +21,25 @@ CROWD = 6
 """Nodes of either design."""
 
 
-class Costs(Record):
-    """Processor microseconds."""
+class Costs(ResultRecord):
+    """CPU microseconds of each kind of call."""
 
     bare_server_us: float
     bare_caller_us: float
     server_us: float
-    """Taking a call in, guarding it and answering, where the handler does next to nothing."""
+    """Receiving a call, guarding it and answering, with a handler that does next to nothing."""
     caller_us: float
     """Making a call with a generated client."""
     local_us: float
-    """The same between two components of one process, both sides together."""
+    """A call between two components of one process, both sides."""
     inside_us: Mapping[str, float]
-    """A public method with all that it causes, in one process and without a network."""
+    """A public method with all calls that it causes, in one process and without a network."""
     crowding: float
-    """How much dearer a call is where six nodes share the cores of this machine than with one."""
+    """The cost of a call with six nodes on the cores of this machine, over its cost with one node."""
 
     @property
     def rpc_us(self) -> float:
-        """One call between two nodes, both sides together."""
+        """One call between two nodes, both sides."""
         return self.server_us + self.caller_us
 
     @property
@@ -48,32 +48,32 @@ class Costs(Record):
 
 
 def calibrate(*, tls: bool) -> Costs:
-    """Measures an echo of the engine, one without it, and handlers without a network."""
+    """Measure an echo with the engine, an echo with bare gRPC, and the handlers without a network."""
     with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
         certificates = Path(folder) if tls else None
         if certificates is not None:
             make_certificates(load_system("taskqueue"), "microservices", certificates)
-        with bare("enqueue", certificates) as side:
-            plain = measured(side, "enqueue", certificates, CALLS, IN_FLIGHT)
-        with engine("enqueue", certificates) as side:
-            guarded = measured(side, "enqueue", certificates, CALLS, IN_FLIGHT, typed=True)
-            alone = measured(side, "enqueue", certificates, CALLS, CROWD + 2)
-        with crowd(certificates, CROWD) as side:
-            crowded = measured(side, "enqueue", certificates, CALLS, CROWD + 2)
-    within = _inside()
+        with start_bare("enqueue", certificates) as side:
+            plain = measure_calls(side, "enqueue", certificates, CALLS, IN_FLIGHT)
+        with start_engine("enqueue", certificates) as side:
+            guarded = measure_calls(side, "enqueue", certificates, CALLS, IN_FLIGHT, typed=True)
+            alone = measure_calls(side, "enqueue", certificates, CALLS, CROWD + 2)
+        with start_crowd(certificates, CROWD) as side:
+            crowded = measure_calls(side, "enqueue", certificates, CALLS, CROWD + 2)
+    in_process = _measure_in_process()
     return Costs(
         bare_server_us=round(plain["cpu_us_per_call"], 1),
         bare_caller_us=round(plain["client_cpu_us_per_call"], 1),
         server_us=round(guarded["cpu_us_per_call"], 1),
         caller_us=round(guarded["client_cpu_us_per_call"], 1),
-        local_us=within["local"],
-        inside_us=within,
-        crowding=round(max(1.0, _both(crowded) / _both(alone)), 3),
+        local_us=in_process["local"],
+        inside_us=in_process,
+        crowding=round(max(1.0, _sum_sides(crowded) / _sum_sides(alone)), 3),
     )
 
 
-def middle(several: Sequence[Costs]) -> Costs:
-    """The middle of each number of several calibrations."""
+def take_median(several: Sequence[Costs]) -> Costs:
+    """Take the median of each number over several calibrations."""
     plain = {
         name: statistics.median(getattr(each, name) for each in several)
         for name in Costs.model_fields
@@ -86,13 +86,13 @@ def middle(several: Sequence[Costs]) -> Costs:
     )
 
 
-def _both(ends: Mapping[str, float]) -> float:
+def _sum_sides(ends: Mapping[str, float]) -> float:
     return ends["cpu_us_per_call"] + ends["client_cpu_us_per_call"]
 
 
-def _inside() -> dict[str, float]:
+def _measure_in_process() -> dict[str, float]:
     done = subprocess.run(
         [sys.executable, "-m", "bench.engine.in_process"], capture_output=True, text=True, check=True
     )
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    costs: dict[str, float] = json.loads(done.stdout)
+    return costs

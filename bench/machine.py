@@ -1,4 +1,4 @@
-"""What a result has to say of the machine it was measured on."""
+"""The machine of a measurement, as results record it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from typing import Any
 from runtime.embedded.ports import allocate_ports
 
 PACKAGES = ("grpcio", "protobuf", "uvloop", "prometheus-client")
-FASTER = ("--enable-optimizations", "--with-lto")
-"""How a Python is configured that is to run the same code in less time."""
+OPTIMIZATIONS = ("--enable-optimizations", "--with-lto")
+"""Build options of a Python that runs the same code in less time."""
 
 
-def describe() -> dict[str, Any]:
-    """Cores, load before the run, and the versions that matter."""
+def describe_host() -> dict[str, Any]:
+    """Describe the machine: cores, load before the run, and the versions that matter."""
     return {
         "cores": os.cpu_count(),
         "load_before": [round(each, 2) for each in os.getloadavg()],
         "python": platform.python_version(),
-        "python_built": [each for each in FASTER if each in (sysconfig.get_config_var("CONFIG_ARGS") or "")],
+        "python_built": [
+            each for each in OPTIMIZATIONS if each in (sysconfig.get_config_var("CONFIG_ARGS") or "")
+        ],
         "system": platform.system(),
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
 
 
-def free_port() -> int:
-    """A port that nobody listens on, and that no connection is given meanwhile."""
+def allocate_port() -> int:
+    """Allocate a free port: nothing listens on it, and no outgoing connection gets it meanwhile."""
     (port,) = allocate_ports(1)
     return port

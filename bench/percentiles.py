@@ -1,6 +1,6 @@
-"""Histograms of times and their percentiles by nearest rank.
+"""Latency histograms, and their percentiles by nearest rank.
 
-Times are kept in microseconds to three digits, which HDR histograms do in constant space.
+Times are stored in microseconds to three digits, which HDR histograms do in constant space.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _LONGEST_US = 600_000_000
 _DIGITS = 3
 
 
-class Times:
-    """A histogram that can be sent to another process and added to others."""
+class LatencyHistogram:
+    """A histogram of times that can be sent to another process and added to others."""
 
     def __init__(self, encoded: Iterable[str] = ()) -> None:
         self._histogram = HdrHistogram(1, _LONGEST_US, _DIGITS)
@@ -24,11 +24,11 @@ class Times:
             self._histogram.decode_and_add(each)
 
     def record(self, seconds: float) -> None:
-        """Adds a time. What is longer than ten minutes counts as ten minutes."""
+        """Add a time; one of more than ten minutes counts as ten minutes."""
         self._histogram.record_value(min(max(round(seconds * 1e6), 1), _LONGEST_US))
 
-    def add(self, other: Times) -> None:
-        """Adds all times of another."""
+    def add(self, other: LatencyHistogram) -> None:
+        """Add all times of another histogram."""
         self._histogram.add(other._histogram)
 
     @property
@@ -36,35 +36,35 @@ class Times:
         return int(self._histogram.get_total_count())
 
     def encode(self) -> str:
-        """Text that `Times([text])` reads again."""
+        """Encode as text that `LatencyHistogram([text])` decodes."""
         return str(self._histogram.encode().decode())
 
-    def take(self) -> str:
-        """The text, and nothing left behind."""
+    def encode_and_reset(self) -> str:
+        """Encode as text, and remove all times."""
         text = self.encode()
         self._histogram.reset()
         return text
 
-    def ranks(self, percents: Sequence[float]) -> list[float]:
-        """Milliseconds by nearest rank: the least time that so many percent of all are not longer than.
+    def percentiles(self, percents: Sequence[float]) -> list[float]:
+        """Compute percentiles in milliseconds by nearest rank: the least time that covers that many percent.
 
         The histogram's own percentiles round the rank, where nearest rank goes up.
         """
-        return _ranked(self._recorded(), self.count, percents)
+        return _compute_percentiles(self._list_buckets(), self.count, percents)
 
-    def distribution(self) -> list[tuple[float, float]]:
-        """Points (milliseconds, share of all that took no longer)."""
-        found, passed = [], 0
-        for milliseconds, count in self._recorded():
+    def to_distribution(self) -> list[tuple[float, float]]:
+        """Convert to points of the cumulative distribution: (milliseconds, fraction that took no longer)."""
+        points, passed = [], 0
+        for milliseconds, count in self._list_buckets():
             passed += count
-            found.append((milliseconds, passed / self.count))
-        return found
+            points.append((milliseconds, passed / self.count))
+        return points
 
-    def summary(self) -> Summary:
-        """What is told of it."""
-        recorded = self._recorded()
-        p50, p95, p99, longest = _ranked(recorded, self.count, (50, 95, 99, 100))
-        total = sum(milliseconds * count for milliseconds, count in recorded)
+    def summarize(self) -> Summary:
+        """Summarize as the few numbers that reports show."""
+        buckets = self._list_buckets()
+        p50, p95, p99, longest = _compute_percentiles(buckets, self.count, (50, 95, 99, 100))
+        total = sum(milliseconds * count for milliseconds, count in buckets)
         return Summary(
             count=self.count,
             mean_ms=round(total / self.count, 3) if self.count else 0.0,
@@ -74,8 +74,8 @@ class Times:
             max_ms=longest,
         )
 
-    def _recorded(self) -> list[tuple[float, int]]:
-        """Every time that there is, in milliseconds, and how often; the library's own iterator is slow."""
+    def _list_buckets(self) -> list[tuple[float, int]]:
+        """List (milliseconds, count) of every bucket with times; the library's own iterator is slow."""
         histogram = self._histogram
         return [
             (histogram.get_highest_equivalent_value(histogram.get_value_from_index(index)) / 1000, count)
@@ -97,10 +97,12 @@ class Summary(BaseModel):
     max_ms: float
 
 
-def _ranked(recorded: Sequence[tuple[float, int]], count: int, percents: Sequence[float]) -> list[float]:
+def _compute_percentiles(
+    buckets: Sequence[tuple[float, int]], count: int, percents: Sequence[float]
+) -> list[float]:
     wanted = [max(1, math.ceil(each / 100 * count)) for each in percents]
     found, left, passed = dict.fromkeys(wanted, 0.0), sorted(set(wanted)), 0
-    for milliseconds, times in recorded:
+    for milliseconds, times in buckets:
         passed += times
         while left and passed >= left[0]:
             found[left.pop(0)] = milliseconds

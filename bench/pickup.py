@@ -1,4 +1,4 @@
-"""How soon an idle worker starts a job: from its acceptance to its start, by the queue's own stamps."""
+"""Pickup latency: the time from a job's acceptance to its start by an idle worker, by the queue's stamps."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from runtime.launch.deployment import launched
 
 JOBS = 200
 POLLING_MS = 100
-"""What polling at the idle hint of 200 ms would cost in the middle."""
+"""The median that polling at the idle hint of 200 ms would have."""
 
 
-async def pickup(deployment: str) -> dict[str, Any]:
-    """Submits one job at a time to an empty queue."""
+async def measure_pickup(deployment: str) -> dict[str, Any]:
+    """Measure the pickup latency of jobs that are submitted one at a time to an empty queue."""
     async with launched(deployment, ports="auto", tls=False) as running, running.client() as client:
-        waits = sorted([await _wait_ms(client) for _ in range(JOBS)])
+        waits = sorted([await _measure_wait_ms(client) for _ in range(JOBS)])
     return {
         "jobs": JOBS,
         "p50_ms": waits[JOBS // 2],
@@ -29,7 +29,7 @@ async def pickup(deployment: str) -> dict[str, Any]:
     }
 
 
-async def _wait_ms(client: Client) -> int:
+async def _measure_wait_ms(client: Client) -> int:
     queue, call = client.of(TaskQueuePublicServiceClient), client.call()
     accepted = await queue.submit_job(SubmitJobRequest(spec=JobSpec(job_type="pickup")), call)
     while True:

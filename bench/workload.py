@@ -1,4 +1,4 @@
-"""What load is put on a design: one file, changed by options, and the same for all that is compared."""
+"""Workload of a benchmark: one file, changed by options, and the same for all designs of a comparison."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 FOLDER = Path(__file__).parent / "workloads"
-Kind = Literal["submit", "status", "result", "cancel", "list"]
-SECONDARY: tuple[Kind, ...] = ("list",)
-"""What is measured apart, because the designs need not agree on it."""
+RequestKind = Literal["submit", "status", "result", "cancel", "list"]
+SECONDARY: tuple[RequestKind, ...] = ("list",)
+"""Kinds that are measured apart, because the designs may differ in them."""
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 
 
-class Part(BaseModel):
-    """A piece of a workload: immutable, and with no room for keys that nobody reads."""
+class WorkloadPart(BaseModel):
+    """Base of the parts of a workload: immutable, and without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Mix(Part):
-    """How many requests of each kind there are in a deal."""
+class Mix(WorkloadPart):
+    """The number of requests of each kind in one cycle."""
 
     submit: Count = 0
     status: Count = 0
@@ -40,21 +40,21 @@ class Mix(Part):
             raise ValueError("a mix needs at least one submit: the other requests are about submitted jobs")
         return self
 
-    def deal(self) -> tuple[Kind, ...]:
-        """The kinds of one deal."""
-        kinds: tuple[Kind, ...] = ("submit", "status", "result", "cancel", "list")
+    def expand(self) -> tuple[RequestKind, ...]:
+        """List the kinds of one cycle, each as often as the mix has it."""
+        kinds: tuple[RequestKind, ...] = ("submit", "status", "result", "cancel", "list")
         return tuple(kind for kind in kinds for _ in range(getattr(self, kind)))
 
     @classmethod
     def parse(cls, text: str) -> Mix:
-        """`submit:status:result`, with `:cancel` and `:list` where they are wanted."""
+        """Parse `submit:status:result[:cancel[:list]]`."""
         numbers = [int(each) if each.isdecimal() else -1 for each in text.split(":")]
         if -1 in numbers or len(numbers) > len(cls.model_fields):
             raise ValueError(f"up to {len(cls.model_fields)} whole numbers with colons between them")
         return cls.model_validate(dict(zip(cls.model_fields, numbers, strict=False)))
 
 
-class Step(Part):
+class Step(WorkloadPart):
     """One kind of load, at one or more levels."""
 
     about: str
@@ -72,8 +72,8 @@ class Step(Part):
         return self
 
 
-class Load(Part):
-    """A step at one level: what one run of the generator does."""
+class Load(WorkloadPart):
+    """A step at one level: the input of one run of the generator."""
 
     step: str
     loop: Literal["closed", "open"]
@@ -92,8 +92,8 @@ class Load(Part):
         return f"{self.step}, {self.level:g} {'user' if self.level == 1 and unit == 'users' else unit}"
 
 
-class Workload(Part):
-    """Everything that decides what is sent, and for how long."""
+class Workload(WorkloadPart):
+    """All inputs of the generator: the loads, their times and the seed."""
 
     name: str
     seed: int
@@ -107,11 +107,11 @@ class Workload(Part):
 
     @property
     def digest(self) -> str:
-        """The same for the same load, whatever file and options it came from."""
+        """A hash of the workload, independent of the file and options that it came from."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     def loads(self) -> Iterator[Load]:
-        """Every step at every level, in order."""
+        """List every step at every level, in order."""
         for name, step in self.steps.items():
             for level in step.levels:
                 yield Load(
@@ -127,34 +127,34 @@ class Workload(Part):
                     run_s=self.run_s,
                 )
 
-    def changed(self, **options: Any) -> Workload:
-        """The same with other values; options that are None are left as they are."""
-        given = {name: value for name, value in options.items() if value is not None}
-        return Workload.model_validate({**self.model_dump(), **given})
+    def with_options(self, **options: Any) -> Workload:
+        """Copy with other values; options that are None do not change anything."""
+        values = {name: value for name, value in options.items() if value is not None}
+        return Workload.model_validate({**self.model_dump(), **values})
 
     def with_steps(self, loops: Sequence[str] = ("closed", "open"), **options: Any) -> Workload:
-        """The same with other values in every step of these loops."""
-        given = {name: value for name, value in options.items() if value is not None}
+        """Copy with other values in every step of these loops."""
+        values = {name: value for name, value in options.items() if value is not None}
         steps = {
-            name: {**step.model_dump(), **given} if step.loop in loops else step.model_dump()
+            name: {**step.model_dump(), **values} if step.loop in loops else step.model_dump()
             for name, step in self.steps.items()
         }
-        return self.changed(steps=steps)
+        return self.with_options(steps=steps)
 
-    def only(self, names: Sequence[str]) -> Workload:
-        """The same with some of its steps."""
+    def select_steps(self, names: Sequence[str]) -> Workload:
+        """Copy with only the named steps."""
         if unknown := [name for name in names if name not in self.steps]:
             raise ValueError(f"no step is called {', '.join(unknown)}. There are: {', '.join(self.steps)}.")
-        return self.changed(steps={name: self.steps[name].model_dump() for name in names})
+        return self.with_options(steps={name: self.steps[name].model_dump() for name in names})
 
 
-def read(path: Path, *, quick: bool = False) -> Workload:
-    """The workload of a file, in full or as its quick form has it."""
-    given: dict[str, Any] = yaml.safe_load(path.read_text())
-    shorter: dict[str, Any] = given.pop("quick", {})
+def read_workload(path: Path, *, quick: bool = False) -> Workload:
+    """Read the workload of a file, in full or in its quick form."""
+    values: dict[str, Any] = yaml.safe_load(path.read_text())
+    shorter: dict[str, Any] = values.pop("quick", {})
     if quick:
         levels = shorter.pop("levels", {})
-        for name, step in given["steps"].items():
+        for name, step in values["steps"].items():
             step["levels"] = levels.get(name, step["levels"])
-        given |= shorter
-    return Workload.model_validate(given)
+        values |= shorter
+    return Workload.model_validate(values)

@@ -18,7 +18,7 @@ review     compares the specs with their accepted form; see `review --help`
 
 
 def main(arguments: list[str]) -> int:
-    """Runs a command; returns its exit code."""
+    """Run a command and return its exit code."""
     command, options = (arguments[0], arguments[1:]) if arguments else ("", [])
     if command == "review":
         from codegen.review import main as review
@@ -33,11 +33,11 @@ def main(arguments: list[str]) -> int:
 def _generate(options: list[str]) -> int:
     values = {"--root": ".", "--format": "text"}
     flags = set()
-    waiting = list(options)
-    while waiting:
-        option = waiting.pop(0)
-        if option in values and waiting:
-            values[option] = waiting.pop(0)
+    pending = list(options)
+    while pending:
+        option = pending.pop(0)
+        if option in values and pending:
+            values[option] = pending.pop(0)
         elif option in ("--check", "--full"):
             flags.add(option)
         else:
@@ -51,7 +51,7 @@ def _generate(options: list[str]) -> int:
     if "--full" not in flags and cache.is_fresh(root):
         print("All generated files are fresh; nothing has changed since the last run.")
         return 0
-    # Imported here so that a run with nothing to do does not pay for it.
+    # Imported here so that a run with nothing to do is fast.
     from codegen.generate import generate
 
     return generate(root, check="--check" in flags, style=values["--format"])

@@ -1,6 +1,6 @@
-"""Remembers the last run, so that a run with nothing to do is over at once.
+"""Cache of the state of the last run, so that a run with nothing to do ends at once.
 
-This module is all that such a run imports, so it leans on the standard library only.
+Such a run imports only this module, which therefore imports only the standard library.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ _CACHE = ".charter/last-run.json"
 
 
 def is_fresh(root: Path) -> bool:
-    """Whether nothing at all has changed since the last complete run."""
+    """Whether neither inputs nor outputs have changed since the last complete run."""
     try:
-        return bool(json.loads((root / _CACHE).read_bytes()) == _state(root))
+        return bool(json.loads((root / _CACHE).read_bytes()) == _compute_state(root))
     except (OSError, ValueError):
         return False
 
 
-def remember(root: Path) -> None:
-    """Notes that inputs and outputs now fit together."""
+def save_state(root: Path) -> None:
+    """Save the hashes of inputs and outputs after a complete run."""
     path = root / _CACHE
     path.parent.mkdir(exist_ok=True)
     scratch = path.with_suffix(f".{os.getpid()}")
-    scratch.write_text(json.dumps(_state(root)))
+    scratch.write_text(json.dumps(_compute_state(root)))
     scratch.replace(path)
 
 
-def _state(root: Path) -> dict[str, str]:
-    return {"inputs": digest(root, INPUTS), "outputs": digest(root, OUTPUTS)}
+def _compute_state(root: Path) -> dict[str, str]:
+    return {"inputs": compute_digest(root, INPUTS), "outputs": compute_digest(root, OUTPUTS)}
 
 
-def digest(root: Path, places: Iterable[str]) -> str:
-    """A hash of the names and contents of all files in some places."""
+def compute_digest(root: Path, paths: Iterable[str]) -> str:
+    """Compute a hash of the names and contents of all files below some paths."""
     total = hashlib.sha256()
-    for place in places:
-        for path in _files(f"{root}/{place}"):
+    for base in paths:
+        for path in _iter_files(f"{root}/{base}"):
             with open(path, "rb") as file:  # noqa: PTH123  pathlib costs more than the reading
                 content = file.read()
             total.update(f"{path}\0{len(content)}\0".encode())
@@ -49,11 +49,11 @@ def digest(root: Path, places: Iterable[str]) -> str:
     return total.hexdigest()
 
 
-def _files(place: str) -> Iterator[str]:
-    if os.path.isfile(place):  # noqa: PTH113
-        yield place
+def _iter_files(base: str) -> Iterator[str]:
+    if os.path.isfile(base):  # noqa: PTH113
+        yield base
         return
-    for directory, subfolders, files in os.walk(place):
+    for directory, subfolders, files in os.walk(base):
         subfolders[:] = sorted(name for name in subfolders if name != "__pycache__")
         for name in sorted(files):
             yield f"{directory}/{name}"

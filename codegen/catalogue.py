@@ -1,11 +1,11 @@
-"""The catalogue of complaints, written from the rules themselves."""
+"""Catalogue of complaints, rendered from the rules."""
 
 from __future__ import annotations
 
 from codegen.review.complaints import COMPLAINTS
 from codegen.rules import RULES
 from codegen.rules.complaint import Complaint
-from codegen.rules.cross_spec import ACROSS
+from codegen.rules.cross_spec import CROSS_SPEC_COMPLAINTS
 from codegen.rules.rule import Rule
 
 _SECTIONS = {
@@ -31,22 +31,24 @@ and, where there is one, a way out. The examples below are shortened: `…` stan
 """
 
 
-def catalogue() -> str:
-    """The text of docs/reference/errors.md: every code, what it means, and both sides of it."""
+def render_catalogue() -> str:
+    """Render docs/reference/errors.md: every code, its meaning, and an example of wrong and right."""
     parts = [_INTRODUCTION]
-    every: list[Rule | Complaint] = sorted([*RULES, *ACROSS, *COMPLAINTS], key=lambda rule: rule.code)
+    every: list[Rule | Complaint] = sorted(
+        [*RULES, *CROSS_SPEC_COMPLAINTS, *COMPLAINTS], key=lambda rule: rule.code
+    )
     for prefix, title in _SECTIONS.items():
-        rules = [rule for rule in every if _section(rule.code) == prefix]
-        parts += [f"## {title}\n", *(_entry(rule) for rule in rules)]
+        rules = [rule for rule in every if _find_section(rule.code) == prefix]
+        parts += [f"## {title}\n", *(_format_entry(rule) for rule in rules)]
     return "\n".join(parts)
 
 
-def _section(code: str) -> str:
-    """The section of a code: that of the longest beginning."""
+def _find_section(code: str) -> str:
+    """Find the section of a code by its longest prefix."""
     return max((prefix for prefix in _SECTIONS if code.startswith(prefix)), key=len)
 
 
-def _entry(rule: Rule | Complaint) -> str:
+def _format_entry(rule: Rule | Complaint) -> str:
     warning = " This is a warning." if rule.severity == "warning" else ""
     return f"""\
 ### {rule.code}

@@ -1,4 +1,4 @@
-"""Migrations: SQL that takes a database from one accepted spec to the next, as far as it can be derived."""
+"""Migrations: SQL from the schema of one accepted spec to the next, as far as it can be derived."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codegen.emit.postgres.history import histories, history_schema
 from codegen.emit.postgres.history import steps as history_steps
 from codegen.emit.postgres.postgres_entity import KeptEntity
 from codegen.emit.postgres.postgres_files import MIGRATIONS, entity_schema, guards, table_schema, with_tables
-from codegen.emit.python.records import in_postgres
+from codegen.emit.python.records import select_postgres_entities
 from codegen.emit.sql.stored_entity import Column
 from codegen.emit.sqlite import sqlite_files
 from codegen.source.spec import Spec
@@ -22,16 +22,16 @@ _LEADS_TO = re.compile(r"^-- Leads to the schema sha256:([0-9a-f]{16})\b", re.MU
 _SLUG = re.compile(r"[^a-z0-9]+")
 
 
-class Store(NamedTuple):
-    """A kind of store whose tables are migrated: where its migrations are, and what they are made of."""
+class MigratedStore(NamedTuple):
+    """A kind of store with migrations: their folder, its tables, and how to derive a migration."""
 
     folder: str
     tables: Callable[[Spec], Mapping[str, str]]
-    difference: Callable[[Spec, Spec], tuple[list[str], list[str]]]
+    derive: Callable[[Spec, Spec], tuple[list[str], list[str]]]
 
 
-class NotDerivable(Exception):
-    """What a person has to write: one sentence for each."""
+class MigrationNotDerivable(Exception):
+    """Changes that need a hand-written migration, one sentence for each."""
 
     def __init__(self, system: str, path: str, digest: str, problems: list[str]) -> None:
         self.problems = problems
@@ -43,21 +43,21 @@ class NotDerivable(Exception):
 
 
 def write_all(root: Path, old: Spec | None, new: Spec, title: str) -> list[Path]:
-    """Writes the next migration for each store of a system that needs one."""
+    """Write the next migration for each store of a system that needs one."""
     written = (write_next(root, old, new, title, store) for store in (POSTGRES, SQLITE))
     return [path for path in written if path is not None]
 
 
 def write_next(
-    root: Path, old: Spec | None, new: Spec, title: str, store: Store | None = None
+    root: Path, old: Spec | None, new: Spec, title: str, store: MigratedStore | None = None
 ) -> Path | None:
-    """Writes the next migration of a system if it needs one; raises NotDerivable if a person must."""
+    """Write the next migration of a system if it needs one; raises MigrationNotDerivable."""
     store = store or POSTGRES
     folder = root / store.folder.format(system=new.name)
     known = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if not store.tables(new) and not (old and store.tables(old)):
         return None
-    digest = schema_digest(new, store)
+    digest = compute_schema_digest(new, store)
     if known and digest in _LEADS_TO.findall(known[-1].read_text(encoding="utf-8")):
         return None
     if not known or old is None:
@@ -66,33 +66,33 @@ def write_next(
     else:
         slug = _SLUG.sub("_", title.lower()).strip("_") or "change"
         path = folder / f"{int(known[-1].name[:4]) + 1:04}_{slug}.sql"
-        steps, problems = store.difference(old, new)
+        steps, problems = store.derive(old, new)
         if not steps and not problems:
             problems = ["The same words make another schema than the last migration leads to: say how."]
         if problems:
-            raise NotDerivable(new.name, str(path.relative_to(root)), digest, problems)
+            raise MigrationNotDerivable(new.name, str(path.relative_to(root)), digest, problems)
     folder.mkdir(parents=True, exist_ok=True)
     header = f"-- Leads to the schema sha256:{digest}. A migration is never edited once it was accepted.\n"
     path.write_text("\n".join((header, *(each.strip("\n") + "\n" for each in steps))), encoding="utf-8")
     return path
 
 
-def schema_digest(spec: Spec, store: Store | None = None) -> str:
-    """Tells schemas apart; a change of the spec that the database does not see leaves it as it is."""
+def compute_schema_digest(spec: Spec, store: MigratedStore | None = None) -> str:
+    """Compute a hash of the schema; a change of the spec that does not affect the schema keeps it."""
     tables = (store or POSTGRES).tables(spec)
     lines = "\n".join(tables[name] for name in sorted(tables)).splitlines()
     text = "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("--"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def difference(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
-    """The steps from one schema to another, and what no rule can decide."""
+def derive_migration(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
+    """Derive the steps from one schema to another, and list the changes that cannot be derived."""
     steps: list[str] = []
     problems: list[str] = []
-    found, undecided = _histories(old, new)
+    found, undecided = _derive_histories(old, new)
     steps += found
     problems += undecided
-    before, after = in_postgres(old), in_postgres(new)
+    before, after = select_postgres_entities(old), select_postgres_entities(new)
     for name in before.keys() - after.keys():
         problems.append(f"{name} is kept no longer: say what becomes of its rows.")
     for name in after:
@@ -100,14 +100,14 @@ def difference(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
             steps.append(entity_schema(new, name))
             continue
         was, will_be = KeptEntity(old, name, before[name]), KeptEntity(new, name, after[name])
-        found = [*_moved(was, will_be)]
-        problems += found or [*_undecidable(was, will_be)]
+        found = [*_find_renames(was, will_be)]
+        problems += found or [*_find_undecidable(was, will_be)]
         if not found:
-            steps += _steps(was, will_be, old, new)
+            steps += _iter_steps(was, will_be, old, new)
     return steps, problems
 
 
-def _histories(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
+def _derive_histories(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
     steps: list[str] = []
     before, after = histories(old), histories(new)
     problems = [
@@ -123,7 +123,7 @@ def _histories(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
     return steps, problems
 
 
-def _moved(was: KeptEntity, will_be: KeptEntity) -> Iterator[str]:
+def _find_renames(was: KeptEntity, will_be: KeptEntity) -> Iterator[str]:
     for what, one, other in (
         ("table", was.table, will_be.table),
         ("history", was.history, will_be.history),
@@ -134,7 +134,7 @@ def _moved(was: KeptEntity, will_be: KeptEntity) -> Iterator[str]:
             yield f"{was.name}: its {what} was {one} and becomes {other}."
 
 
-def _undecidable(was: KeptEntity, will_be: KeptEntity) -> Iterator[str]:
+def _find_undecidable(was: KeptEntity, will_be: KeptEntity) -> Iterator[str]:
     table, columns = was.table, {each.name: each for each in was.columns}
     for column in will_be.columns:
         known = columns.pop(column.name, None)
@@ -154,12 +154,12 @@ def _undecidable(was: KeptEntity, will_be: KeptEntity) -> Iterator[str]:
             yield f"{table}: {state} is gone: say where the rows go that are in it."
     new_columns = {each.field for each in will_be.columns} - {each.field for each in was.columns}
     for name, text in will_be.constraints.items():
-        if was.constraints.get(name) != text and not _widens(was, will_be, name, new_columns):
+        if was.constraints.get(name) != text and not _is_widened(was, will_be, name, new_columns):
             yield f"{table}: {name} becomes {text}: make sure that old rows hold to it."
 
 
-def _widens(was: KeptEntity, will_be: KeptEntity, name: str, new_columns: set[str]) -> bool:
-    """Whether every old row holds to a constraint: it is about new columns, or lets more states pass."""
+def _is_widened(was: KeptEntity, will_be: KeptEntity, name: str, new_columns: set[str]) -> bool:
+    """Whether every old row satisfies a constraint: it is about new columns, or allows more states."""
     old, new = was.constraints.get(name), will_be.constraints[name]
     if old is None:
         return new.startswith("CHECK") and any(re.search(rf"\b{each}\b", new) for each in new_columns)
@@ -168,10 +168,10 @@ def _widens(was: KeptEntity, will_be: KeptEntity, name: str, new_columns: set[st
     return same_form and " IN (" in old and set(states.findall(old)) <= set(states.findall(new))
 
 
-def _steps(was: KeptEntity, will_be: KeptEntity, old: Spec, new: Spec) -> Iterator[str]:
+def _iter_steps(was: KeptEntity, will_be: KeptEntity, old: Spec, new: Spec) -> Iterator[str]:
     table, columns = was.table, {each.name: each for each in was.columns}
     for column in will_be.columns:
-        yield from _column_steps(table, columns.get(column.name), column)
+        yield from _iter_column_steps(table, columns.get(column.name), column)
     for name in was.constraints.keys() - will_be.constraints.keys():
         yield f"ALTER TABLE {table} DROP CONSTRAINT {name};"
     for name, text in will_be.constraints.items():
@@ -193,7 +193,7 @@ def _steps(was: KeptEntity, will_be: KeptEntity, old: Spec, new: Spec) -> Iterat
             yield f"-- {what}\nCREATE INDEX {name} ON {table} {over};"
 
 
-def _column_steps(table: str, was: Column | None, will_be: Column) -> Iterator[str]:
+def _iter_column_steps(table: str, was: Column | None, will_be: Column) -> Iterator[str]:
     if was is None:
         yield f"ALTER TABLE {table} ADD COLUMN {will_be};"
         return
@@ -204,9 +204,9 @@ def _column_steps(table: str, was: Column | None, will_be: Column) -> Iterator[s
         yield f"ALTER TABLE {table} ALTER COLUMN {was.name} {change};"
 
 
-def _tables(spec: Spec) -> dict[str, str]:
+def _render_tables(spec: Spec) -> dict[str, str]:
     return {name: table_schema(spec, name) for name in with_tables(spec)}
 
 
-POSTGRES = Store(f"{MIGRATIONS}/{{system}}", _tables, difference)
-SQLITE = Store(sqlite_files.MIGRATIONS, sqlite_files.tables, sqlite_migrations.difference)
+POSTGRES = MigratedStore(f"{MIGRATIONS}/{{system}}", _render_tables, derive_migration)
+SQLITE = MigratedStore(sqlite_files.MIGRATIONS, sqlite_files.tables, sqlite_migrations.derive_migration)

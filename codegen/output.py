@@ -1,4 +1,4 @@
-"""Generated files on disk: what is stale, missing or an orphan, and how to put it right."""
+"""Generated files on disk: find stale, missing and orphan files, and write or delete them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OWNED = ("proto", "generated", "spec/schema")
-"""Folders that hold generated files only: whatever else is in there is an orphan."""
+"""Folders with generated files only: any other file there is an orphan."""
 SHARED = ("docs",)
-"""Folders where generated files stand beside written ones."""
+"""Folders with both generated and hand-written files."""
 _IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache"}
 _SETTINGS_OF_USERS = ".env"
-"""Compose reads it from beside the compose file; it is no more ours to delete than to write."""
+"""Compose reads it from the folder of the compose file; it belongs to the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """A file that is not as the specs want it."""
+    """A file that differs from the generated one: its path, and stale, missing or orphan."""
 
     path: str
     kind: str
@@ -35,19 +35,19 @@ _SENTENCES = {
 }
 
 
-def compare(root: Path, wanted: Mapping[str, str], owned: Iterable[str] = OWNED) -> list[Deviation]:
-    """What has to change on disk, sorted by path."""
+def find_deviations(root: Path, wanted: Mapping[str, str], owned: Iterable[str] = OWNED) -> list[Deviation]:
+    """Find the files that have to change on disk, sorted by path."""
     found = [
         Deviation(path, "missing" if not (root / path).is_file() else "stale")
         for path, text in wanted.items()
-        if not _holds(root / path, text)
+        if not _has_content(root / path, text)
     ]
-    found += [Deviation(path, "orphan") for path in present(root, owned) if path not in wanted]
+    found += [Deviation(path, "orphan") for path in iter_files(root, owned) if path not in wanted]
     return sorted(found, key=lambda each: each.path)
 
 
-def apply(root: Path, wanted: Mapping[str, str], deviations: Iterable[Deviation]) -> None:
-    """Puts every deviation right. New texts are complete on disk before the first file is replaced."""
+def apply_deviations(root: Path, wanted: Mapping[str, str], deviations: Iterable[Deviation]) -> None:
+    """Write or delete all deviating files. New texts are complete on disk before the first is replaced."""
     deviations = list(deviations)
     for each in deviations:
         _refuse_outside(root, each.path)
@@ -67,8 +67,8 @@ def apply(root: Path, wanted: Mapping[str, str], deviations: Iterable[Deviation]
             _remove_empty(root, (root / each.path).parent)
 
 
-def present(root: Path, folders: Iterable[str] = OWNED) -> Iterator[str]:
-    """The files below some folders or at some paths, relative to the root; caches of tools do not count."""
+def iter_files(root: Path, folders: Iterable[str] = OWNED) -> Iterator[str]:
+    """Iterate over the files below some folders or at some paths, relative to the root, without caches."""
     for folder in folders:
         if (root / folder).is_file():
             yield folder
@@ -78,7 +78,7 @@ def present(root: Path, folders: Iterable[str] = OWNED) -> Iterator[str]:
                 yield Path(directory, name).relative_to(root).as_posix()
 
 
-def _holds(path: Path, text: str) -> bool:
+def _has_content(path: Path, text: str) -> bool:
     try:
         return path.read_bytes() == text.encode()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):

@@ -1,7 +1,7 @@
-"""What a migration of a SQLite file consists of, as far as it can be derived.
+"""Migrations of SQLite databases, as far as they can be derived.
 
-SQLite adds columns and replaces triggers and indexes, but changes nothing else of a table that exists. What
-needs a table to be made anew is left to a person, who knows how large it is.
+SQLite adds columns and replaces triggers and indexes, but changes nothing else of a table that exists. A
+change that needs the table to be rebuilt is left to a person, who knows how large it is.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from codegen.source.spec import Spec
 _TRIGGER = re.compile(r"^CREATE TRIGGER (\w+)", re.MULTILINE)
 
 
-def difference(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
-    """The steps from one schema to another, and what no rule can decide."""
+def derive_migration(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
+    """Derive the steps from one schema to another, and list the changes that cannot be derived."""
     before, after = entities(old), entities(new)
     steps: list[str] = []
     problems = [
@@ -27,14 +27,14 @@ def difference(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
         if name not in before:
             steps.append(entity_schema(will_be))
             continue
-        found = [*_moved(before[name], will_be)]
-        problems += found or [*_undecidable(before[name], will_be)]
+        found = [*_find_renames(before[name], will_be)]
+        problems += found or [*_find_undecidable(before[name], will_be)]
         if not found:
-            steps += _steps(before[name], will_be)
+            steps += _iter_steps(before[name], will_be)
     return steps, problems
 
 
-def _moved(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
+def _find_renames(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
     for what, one, other in (
         ("table", was.table, will_be.table),
         ("history", was.history, will_be.history),
@@ -46,7 +46,7 @@ def _moved(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
             yield f"{was.name}: its {what} was {one or 'none'} and becomes {other or 'none'}."
 
 
-def _undecidable(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
+def _find_undecidable(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
     table, columns = was.table, {each.name: each for each in was.columns}
     fresh = {each.check for each in will_be.columns if each.name not in columns}
     for column in will_be.columns:
@@ -71,7 +71,7 @@ def _undecidable(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
             yield f"{table}: it need not hold any more that {check}: the table is made anew."
 
 
-def _steps(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
+def _iter_steps(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
     table, known = was.table, {each.name for each in was.columns}
     if was.number != will_be.number:
         yield f"ALTER TABLE {table} RENAME COLUMN {was.number} TO {will_be.number};"

@@ -1,14 +1,14 @@
-"""Proves a generated compose file in real containers.
+"""Proof of a generated compose file in real containers.
 
 `python -m scripts.compose_proof <system>.<deployment>` builds the image, waits until every healthcheck
 passes, runs the demo through the published port, shows that a proven caller is denied what the matrix does
-not give it, kills a node and sees it come back, and takes all down. With `--sentinel` it does so with the
-variant that has several Redis, kills the master among them, and sees the demo work with the next one.
+not permit, kills a node and waits for its restart, and removes all containers. With `--sentinel` it does so
+with the variant that has several Redis, kills the master, and runs the demo with the next one.
 
-A deployment without an ingress has nobody to call: there the demo goes to the published port of the store, a
-node with a wrong password has to be denied, and neither a replica that is killed in the middle of its work
-nor a store that is killed may cost anything. All of it needs a Docker engine with compose v2, which `docker`
-finds by its usual variables.
+A deployment without an ingress has no node to call: there the demo uses the published port of the store, a
+node with a wrong password has to be denied, and neither the kill of a replica during its work nor that of the
+store may lose anything. All of it needs a Docker engine with compose v2, which `docker` finds by its usual
+variables.
 """
 
 from __future__ import annotations
@@ -54,137 +54,139 @@ async def call():
             print("OK")
 asyncio.run(call())
 """
-"""Runs inside a container, where this project's scripts are not: a call with the node's own certificate."""
+"""A call with the node's own certificate; runs inside a container, which lacks this project's scripts."""
 
 
-class Proof:
-    """What has to hold for containers that clients call."""
+class IngressProof:
+    """Proof of containers that clients call."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
         self._system = stack.system
         self._deployment = stack.deployment
 
-    def prove(self, *, loses_master: bool) -> None:
-        """All of it, with containers that are up."""
-        self.demo()
-        self.http()
+    def prove(self, *, with_failover: bool) -> None:
+        """Run all checks, with running containers."""
+        self.run_demo()
+        self.check_http()
         if not self._deployment.in_process:
-            self.denial()
-        self._stack.kill(self._stack.services(self._deployment.ingress[0])[0])
-        self.demo()
-        if loses_master:
+            self.check_denial()
+        self._stack.kill(self._stack.list_services(self._deployment.ingress[0])[0])
+        self.run_demo()
+        if with_failover:
             self.fail_over()
-            self.demo()
+            self.run_demo()
 
-    def demo(self) -> None:
-        """Runs the system's own demo through the published ports."""
-        self._stack.say("the demo, through the published port")
+    def run_demo(self) -> None:
+        """Run the system's own demo through the published ports."""
+        self._stack.print_line("the demo, through the published port")
         ingress = self._deployment.nodes[self._deployment.ingress[0]]
-        addresses = [f"127.0.0.1:{port}" for port in self._published(ingress, ingress.port_variable)]
+        addresses = [
+            f"127.0.0.1:{port}" for port in self._list_published_ports(ingress, ingress.port_variable)
+        ]
         nodes = [self._deployment.nodes[name] for name in self._deployment.ingress]
         urls = {
-            node.name: f"https://127.0.0.1:{self._published(node, node.http.port_variable)[0]}"
+            node.name: f"https://127.0.0.1:{self._list_published_ports(node, node.http.port_variable)[0]}"
             for node in nodes
             if node.http is not None
         }
-        shown = importlib.import_module(f"handlers.{self._system.name}.demo")
-        proof = self._proof_of_caller(getattr(shown, "PRINCIPAL", None))
+        demo = importlib.import_module(f"handlers.{self._system.name}.demo")
+        credentials = self._make_credentials(getattr(demo, "PRINCIPAL", None))
 
         async def run() -> bool:
-            async with connect(self._system, addresses, urls=urls, **proof) as client:
-                return bool(await shown.demo(client, self._stack.console) == 0)
+            async with connect(self._system, addresses, urls=urls, **credentials) as client:
+                return bool(await demo.demo(client, self._stack.console) == 0)
 
         if not asyncio.run(run()):
-            raise SystemExit("The demo did not come out as expected.")
+            raise SystemExit("The demo failed.")
 
-    def http(self) -> None:
-        """Asks over HTTPS: ready to everyone, a listing to a proven caller and to nobody else."""
+    def check_http(self) -> None:
+        """Check HTTPS: readiness needs no credentials, and a listing needs a proven caller."""
         ingress = self._deployment.nodes[self._deployment.ingress[0]]
         if ingress.http is None:
             return
-        ports = self._published(ingress, ingress.http.port_variable)
-        proof = self._proof_of_caller()
-        context = ssl.create_default_context(cafile=proof["ca_file"])
+        ports = self._list_published_ports(ingress, ingress.http.port_variable)
+        credentials = self._make_credentials()
+        context = ssl.create_default_context(cafile=credentials["ca_file"])
         for port in ports:
-            self._expect(f"https://127.0.0.1:{port}/readyz", context, 200)
+            self._require_status(f"https://127.0.0.1:{port}/readyz", context, 200)
         route = next(
             method.route.path
             for name in ingress.serves
             for method in self._system.services[name].methods
             if method.route is not None and method.route.method == "GET" and "{" not in method.route.path
         )
-        self._expect(f"https://127.0.0.1:{ports[0]}{route}", context, 401)
-        context.load_cert_chain(proof["cert_file"], proof["key_file"])
+        self._require_status(f"https://127.0.0.1:{ports[0]}{route}", context, 401)
+        context.load_cert_chain(credentials["cert_file"], credentials["key_file"])
         for port in ports:
-            self._expect(f"https://127.0.0.1:{port}{route}", context, 200)
+            self._require_status(f"https://127.0.0.1:{port}{route}", context, 200)
 
-    def _expect(self, url: str, context: ssl.SSLContext, status: int) -> None:
+    def _require_status(self, url: str, context: ssl.SSLContext, status: int) -> None:
         try:
             with urllib.request.urlopen(url, context=context, timeout=10) as answer:
-                seen = answer.status
+                answered = answer.status
         except urllib.error.HTTPError as error:
-            seen = error.code
-        self._stack.say(f"GET {url}: {seen}")
-        if seen != status:
-            raise SystemExit(f"{url} answered {seen} instead of {status}.")
+            answered = error.code
+        self._stack.print_line(f"GET {url}: {answered}")
+        if answered != status:
+            raise SystemExit(f"{url} answered {answered} instead of {status}.")
 
-    def _proof_of_caller(self, wanted: str | None = None) -> dict[str, Any]:
-        """What a caller outside needs: the authority, and a certificate where callers prove themselves."""
-        found = {"ca_file": str(self._stack.certificates / "ca.crt")}
-        for name in [wanted] if wanted else outside_principals(self._system):
+    def _make_credentials(self, principal: str | None = None) -> dict[str, Any]:
+        """Make the credentials of an outside caller: the authority, and a certificate where one is needed."""
+        files = {"ca_file": str(self._stack.certificates / "ca.crt")}
+        for name in [principal] if principal else outside_principals(self._system):
             if "certificate" in self._system.principals[name].proofs:
-                found["cert_file"] = str(self._stack.certificates / f"{name}.crt")
-                found["key_file"] = str(self._stack.certificates / f"{name}.key")
+                files["cert_file"] = str(self._stack.certificates / f"{name}.crt")
+                files["key_file"] = str(self._stack.certificates / f"{name}.key")
                 break
-        return found
+        return files
 
-    def denial(self) -> None:
-        """Lets a node call something that it may not, with its own valid certificate."""
-        node, principal, variable, method = self._forbidden()
+    def check_denial(self) -> None:
+        """Check that a node is denied a call that the matrix does not permit, with its valid certificate."""
+        node, principal, variable, method = self._find_forbidden_call()
         component = self._system.services[method.service.rpartition(".")[2]].component
         files = [f"$TLS_{kind}_FILE" for kind in ("CERT", "KEY", "CA")]
         arguments = f"{' '.join(files)} ${variable} {component}.{self._system.name} {method.path}"
         answer = self._stack.run("exec", "-T", node, "sh", "-c", f'python -c "$0" {arguments}', DENIAL)
-        self._stack.say(f"{principal} calls {method}: {answer.strip()}")
+        self._stack.print_line(f"{principal} calls {method}: {answer.strip()}")
         if not answer.startswith("PERMISSION_DENIED"):
             raise SystemExit(f"{principal} was not denied {method}.")
 
     def fail_over(self) -> None:
-        """Loses the Redis that is the master, and waits until the sentinels have made another one so."""
-        before = self._master()
-        self._stack.say(f"kill of the master, {before}")
+        """Kill the Redis master, and wait until the sentinels have elected another one."""
+        before = self._read_master()
+        self._stack.print_line(f"kill of the master, {before}")
         self._stack.run("kill", "redis")
         self._stack.wait_until(
-            lambda: self._master() != before, lambda: "The sentinels chose no other master."
+            lambda: self._read_master() != before, lambda: "The sentinels chose no other master."
         )
-        self._stack.say(f"{self._master()} is the master now")
+        self._stack.print_line(f"{self._read_master()} is the master now")
 
-    def _master(self) -> str:
+    def _read_master(self) -> str:
         ask = ("redis-cli", "-p", "26379", "sentinel", "get-master-addr-by-name", self._system.name)
         return self._stack.run("exec", "-T", "sentinel-0", *ask).split()[0]
 
-    def _forbidden(self) -> tuple[str, str, str, Method]:
-        """A node, its principal, a variable with an upstream address, and a method it may not call there."""
+    def _find_forbidden_call(self) -> tuple[str, str, str, Method]:
+        """Find a node, its principal, a variable with an upstream address, and a denied method there."""
         for node in self._deployment.nodes.values():
             for variable, target in node.upstreams.items():
-                for method in self._methods_of(self._deployment.nodes[target]):
+                for method in self._list_methods(self._deployment.nodes[target]):
                     if node.hosts[0] not in self._system.matrix[method.path]:
-                        return self._stack.services(node.name)[0], node.hosts[0], variable, method
-        raise LookupError("no node of this deployment can reach what it may not call")
+                        return self._stack.list_services(node.name)[0], node.hosts[0], variable, method
+        raise LookupError("no node of this deployment can reach a method that it may not call")
 
-    def _methods_of(self, node: Node) -> list[Method]:
+    def _list_methods(self, node: Node) -> list[Method]:
         return [method for name in node.serves for method in self._system.services[name].methods]
 
-    def _published(self, node: Node, variable: str | None) -> list[int]:
-        """The ports outside behind which an ingress node listens on the port of a variable."""
+    def _list_published_ports(self, node: Node, variable: str | None) -> list[int]:
+        """List the published ports for the port variable of an ingress node."""
         name = variable or ""
         inside = os.environ.get(name) or node.defaults.get(name) or self._system.variables[name].default
-        return self._stack.published(inside or "")
+        return self._stack.list_published_ports(inside or "")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Proves one deployment; 0 when all of it held."""
+    """Prove one deployment; return 0 if all checks pass."""
     options = [each for each in arguments if each.startswith("--")]
     names = [part for each in arguments if each not in options for part in each.split(".")]
     if len(names) != 2 or options not in ([], [SENTINEL]):
@@ -196,12 +198,12 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="charter-certs-") as folder:
         certificates = Path(folder)
         make_certificates(system, deployment.name, certificates)
-        make_readable(certificates)
+        make_certificates_readable(certificates)
         stack = Stack(system, deployment, Console(), certificates, files)
         try:
             stack.up()
             if deployment.ingress:
-                Proof(stack).prove(loses_master=bool(options))
+                IngressProof(stack).prove(with_failover=bool(options))
             else:
                 StoreProof(stack).prove()
         finally:
@@ -209,7 +211,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def make_readable(folder: Path) -> None:
+def make_certificates_readable(folder: Path) -> None:
     """Let the user of the containers read certificates: they see the owner and mode that files have here."""
     if os.geteuid() == 0:
         for each in (folder, *folder.iterdir()):

@@ -1,4 +1,4 @@
-"""The containers of a generated compose file: started, looked at, killed and taken away."""
+"""Containers of a generated compose file: start, inspect, kill and remove them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from codegen.emit.deploy.servers import SERVERS
 from runtime.model.system import Deployment, System
 
 COMPOSE = "compose.yaml"
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 _KILL = (
     "import os, pathlib\n"
@@ -25,11 +25,11 @@ _KILL = (
     "    words = (each / 'cmdline').read_bytes().split(b'\\0')\n"
     "    if b'runtime.serve' in words and int(each.name) != 1: os.kill(int(each.name), 9)\n"
 )
-"""Runs inside a container, where this project's scripts are not."""
+"""Runs inside a container, which lacks this project's scripts."""
 
 
-class Done(NamedTuple):
-    """How a command ended and what it said."""
+class CommandResult(NamedTuple):
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -52,10 +52,10 @@ class Stack:
         self.console = console
         self.certificates = certificates
         used = [SERVERS[each] for each in deployment.servers]
-        self.made_up = {
+        self.server_secrets = {
             name: secrets.token_hex(16) for each in used for name in (each.user, *each.passwords) if name
         }
-        """Names and passwords of the servers that come along."""
+        """Random user names and passwords of the servers in the compose file."""
         folder = Path("generated", system.name, "deploy", deployment.name)
         self._compose = [
             "docker",
@@ -64,65 +64,67 @@ class Stack:
         ]
 
     def up(self) -> None:
-        """Starts everything and waits for every healthcheck."""
-        self.say("building and starting; waiting for every healthcheck")
+        """Start everything and wait for every healthcheck."""
+        self.print_line("building and starting; waiting for every healthcheck")
         self.run("up", "--detach", "--build", "--wait")
-        for each in self.containers():
-            self.say(f"  {each['Service']}: {each['Health'] or each['State']}")
+        for each in self.list_containers():
+            self.print_line(f"  {each['Service']}: {each['Health'] or each['State']}")
 
     def down(self) -> None:
-        """Takes everything away."""
+        """Remove everything."""
         self.run("down", "--volumes", "--timeout", "10", check=False)
-        self.say("all down")
+        self.print_line("all down")
 
     def kill(self, service: str) -> None:
-        """Kills the process of a node within its container, and sees it come back."""
-        before = self.started(service)
-        self.say(f"kill -9 of {service}")
+        """Kill the process of a node within its container, and wait for its restart."""
+        before = self.read_start_time(service)
+        self.print_line(f"kill -9 of {service}")
         self.run("exec", "-T", service, "python", "-c", _KILL, check=False)
         self.wait_until(
-            lambda: self.started(service) != before and self.health(service) == "healthy",
-            lambda: f"{service} did not come back: {self.health(service)}",
+            lambda: self.read_start_time(service) != before and self.read_health(service) == "healthy",
+            lambda: f"{service} did not come back: {self.read_health(service)}",
         )
-        self.say(f"{service} is back and healthy")
+        self.print_line(f"{service} is back and healthy")
 
-    def wait_until(self, holds: Callable[[], bool], otherwise: Callable[[], str]) -> None:
-        """Waits for something, and ends all with a reason where it does not happen."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not holds():
+    def wait_until(self, is_true: Callable[[], bool], describe_failure: Callable[[], str]) -> None:
+        """Wait for a condition; exit with a message if it does not become true in time."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while not is_true():
             if time.monotonic() > deadline:
-                raise SystemExit(otherwise())
+                raise SystemExit(describe_failure())
             time.sleep(1)
 
-    def services(self, node: str) -> list[str]:
-        """The containers of a node."""
+    def list_services(self, node: str) -> list[str]:
+        """List the containers of a node."""
         count = self.deployment.nodes[node].replicas
-        return [node] if count == 1 else [f"{node}-{place}" for place in range(count)]
+        return [node] if count == 1 else [f"{node}-{index}" for index in range(count)]
 
-    def published(self, inside: str, service: str | None = None) -> list[int]:
-        """The ports outside behind which containers, or one of them, listen on a port inside."""
+    def list_published_ports(self, container_port: str, service: str | None = None) -> list[int]:
+        """List the published ports of a container port, of all containers or of one service."""
         ports = [
-            (each["Service"], published["PublishedPort"])
-            for each in self.containers()
-            for published in each["Publishers"] or ()
-            if published["PublishedPort"] and str(published["TargetPort"]) == inside
+            (each["Service"], publisher["PublishedPort"])
+            for each in self.list_containers()
+            for publisher in each["Publishers"] or ()
+            if publisher["PublishedPort"] and str(publisher["TargetPort"]) == container_port
         ]
         return [port for name, port in sorted(set(ports)) if service in (None, name)]
 
-    def health(self, service: str) -> str:
-        return next((str(each["Health"]) for each in self.containers() if each["Service"] == service), "gone")
+    def read_health(self, service: str) -> str:
+        return next(
+            (str(each["Health"]) for each in self.list_containers() if each["Service"] == service), "gone"
+        )
 
-    def started(self, service: str) -> str:
+    def read_start_time(self, service: str) -> str:
         identifier = self.run("ps", "--all", "--quiet", service).strip()
         command = ["docker", "inspect", "--format", "{{.State.StartedAt}}", identifier]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    def containers(self) -> list[dict[str, Any]]:
+    def list_containers(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.run("ps", "--all", "--format", "json").splitlines()]
 
     def run(self, *arguments: str, check: bool = True) -> str:
-        """What a command of compose printed."""
-        done = self.tried(*arguments)
+        """Run a command of compose; return its output, or exit if it fails."""
+        done = self.try_run(*arguments)
         if check and done.code != 0:
             logs = self.run("logs", "--tail", "20", check=False) if arguments[0] == "up" else ""
             raise SystemExit(
@@ -130,8 +132,8 @@ class Stack:
             )
         return done.out
 
-    def tried(self, *arguments: str, changes: Mapping[str, str] | None = None) -> Done:
-        """A command of compose, which may fail; with some variables that differ from those of all others."""
+    def try_run(self, *arguments: str, changes: Mapping[str, str] | None = None) -> CommandResult:
+        """Run a command of compose that may fail, with some changed variables."""
         done = subprocess.run(
             [*self._compose, *arguments],
             env={**self.environ, **(changes or {})},
@@ -139,12 +141,12 @@ class Stack:
             text=True,
             check=False,
         )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
     @property
     def environ(self) -> dict[str, str]:
-        """What compose is told: the variables here, but for the keys, which open nothing else."""
-        return {**os.environ, **self.made_up, "CERTS_DIR": str(self.certificates)}
+        """The variables of compose: those of this process, with random passwords for the servers."""
+        return {**os.environ, **self.server_secrets, "CERTS_DIR": str(self.certificates)}
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False)

@@ -16,7 +16,7 @@ _ID_LINE = re.compile(r"^- ([A-Z]+-[A-Z]?\d+):", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many ids of one kind a checklist has, and which of them no test names."""
+    """The number of ids of one kind in a checklist, and those without a test."""
 
     total: int
     missing: list[str]
@@ -31,13 +31,13 @@ class SystemReport:
     resolutions: Coverage
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         return not (self.requirements.missing or self.resolutions.missing)
 
 
 @dataclass(frozen=True)
 class Report:
-    """All systems, and what is wrong with checklists or tests themselves."""
+    """The reports of all systems, and errors of the checklists or tests themselves."""
 
     systems: list[SystemReport]
     errors: list[str]
@@ -57,29 +57,29 @@ class _Mark:
 
 
 def main(argv: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """Print the report; 0 when sound, 1 on an error or, with --strict, on an id without a test."""
+    """Print the report; return 1 on an error or, with --strict, on an id without a test."""
     parser = argparse.ArgumentParser(prog="python -m scripts.conformance", description=__doc__)
     parser.add_argument("--system", help="report this system only (a folder under spec/)")
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
     parser.add_argument("--strict", action="store_true", help="exit 1 when an id has no test")
     options = parser.parse_args(argv)
 
-    report = examine(root)
+    report = compare(root)
     systems = report.systems
     if options.system is not None:
         systems = [one for one in systems if one.system == options.system]
         if not systems:
             known = ", ".join(one.system for one in report.systems) or "none"
             parser.error(f"argument --system: {options.system!r} has no checklist (known: {known})")
-    print(_as_json(systems, report.errors) if options.json else _as_text(systems))
+    print(_format_json(systems, report.errors) if options.json else _format_text(systems))
     for error in report.errors:
         print(f"error: {error}", file=sys.stderr)
-    incomplete = options.strict and not all(one.complete for one in systems)
+    incomplete = options.strict and not all(one.is_complete for one in systems)
     return 1 if report.errors or incomplete else 0
 
 
-def examine(root: Path) -> Report:
-    """Read the checklists and the tests under root and set them against each other."""
+def compare(root: Path) -> Report:
+    """Compare the checklists with the tests under root."""
     checklists = _read_checklists(root)
     marks, errors = _read_tests(root)
     errors = checklists.errors + errors
@@ -93,12 +93,16 @@ def examine(root: Path) -> Report:
     for system, ids in checklists.by_system.items():
         resolutions = [one for one in ids if one.startswith(f"{RESOLUTION_PREFIX}-")]
         requirements = [one for one in ids if one not in set(resolutions)]
-        systems.append(SystemReport(system, _cover(requirements, tested), _cover(resolutions, tested)))
+        systems.append(
+            SystemReport(
+                system, _compute_coverage(requirements, tested), _compute_coverage(resolutions, tested)
+            )
+        )
     return Report(systems, errors)
 
 
-def compact(ids: Iterable[str]) -> str:
-    """Write ids with runs of neighbours as ranges: TQ-001, TQ-003…TQ-007."""
+def format_ids(ids: Iterable[str]) -> str:
+    """Format ids with runs of neighbours as ranges: TQ-001, TQ-003…TQ-007."""
     runs: list[list[str]] = []
     for one in ids:
         if runs and _follows(runs[-1][-1], one):
@@ -109,17 +113,17 @@ def compact(ids: Iterable[str]) -> str:
 
 
 def _follows(before: str, after: str) -> bool:
-    (prefix, number), (next_prefix, next_number) = (_numbered(each) for each in (before, after))
+    (prefix, number), (next_prefix, next_number) = (_split_id(each) for each in (before, after))
     return prefix == next_prefix and number + 1 == next_number
 
 
-def _numbered(requirement: str) -> tuple[str, int]:
-    """`ORC-X07` -> `ORC-X` and 7."""
+def _split_id(requirement: str) -> tuple[str, int]:
+    """Split `ORC-X07` into `ORC-X` and 7."""
     digits = requirement[len(requirement.rstrip("0123456789")) :]
     return requirement.removesuffix(digits), int(digits)
 
 
-def _cover(ids: list[str], tested: set[str]) -> Coverage:
+def _compute_coverage(ids: list[str], tested: set[str]) -> Coverage:
     return Coverage(total=len(ids), missing=[one for one in ids if one not in tested])
 
 
@@ -155,11 +159,11 @@ def _read_tests(root: Path) -> tuple[list[_Mark], list[str]]:
         except SyntaxError as error:
             errors.append(f"{name}:{error.lineno or 1}: cannot be parsed: {error.msg}")
             continue
-        marks += _marks_in(tree, name)
+        marks += _find_marks(tree, name)
     return marks, errors
 
 
-def _marks_in(tree: ast.AST, name: str) -> Iterator[_Mark]:
+def _find_marks(tree: ast.AST, name: str) -> Iterator[_Mark]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "req":
             for argument in node.args:
@@ -167,17 +171,17 @@ def _marks_in(tree: ast.AST, name: str) -> Iterator[_Mark]:
                     yield _Mark(argument.value, f"{name}:{argument.lineno}")
 
 
-def _as_text(systems: list[SystemReport]) -> str:
+def _format_text(systems: list[SystemReport]) -> str:
     lines = []
     for one in systems:
         for title, part in ((one.system, one.requirements), (f"{one.system} resolutions", one.resolutions)):
             lines.append(f"{title}: {part.total - len(part.missing)} of {part.total} ids have a test")
             if part.missing:
-                lines.append(f"  without a test: {compact(part.missing)}")
+                lines.append(f"  without a test: {format_ids(part.missing)}")
     return "\n".join(lines)
 
 
-def _as_json(systems: list[SystemReport], errors: list[str]) -> str:
+def _format_json(systems: list[SystemReport], errors: list[str]) -> str:
     def part(coverage: Coverage) -> dict[str, object]:
         tested = coverage.total - len(coverage.missing)
         return {"total": coverage.total, "tested": tested, "missing": coverage.missing}

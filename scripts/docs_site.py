@@ -1,7 +1,7 @@
-"""Stage the pages for the site: one folder with every page and file that a page links to, links put right.
+"""Stage the pages for the site: one folder with every page and linked file, with rewritten links.
 
 The pages are written to be read in the repository: they link to specs and generated files, and README.md and
-the results are outside of docs/. The site has to be whole by itself, so what is linked comes along.
+the results are outside of docs/. The site has to be self-contained, so linked files are copied, too.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from pathlib import Path
 
 from scripts.links import ROOT, find_broken, list_links, list_pages, replace_links, resolve
 
-PLACES = {
+SITE_PATHS = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "bench/RESULTS.md": "results.md",
     "docs/explanation/decisions/README.md": "explanation/decisions/index.md",
 }
-"""Where a page goes whose place in the site differs from that below docs/."""
+"""By page, its path in the site, where that is not its path below docs/."""
 STYLE = "docs/site.css"
-_LOADED = re.compile(
+_EXTERNAL_RESOURCE = re.compile(
     r"<(?:script|img|iframe)[^>]*\bsrc=[\"']?(https?:[^\"' >]+)|<link[^>]*\bhref=[\"']?(https?:[^\"' >]+)"
 )
 
 
-def stage(root: Path, target: Path) -> None:
-    """Write everything that the site is made of to an empty folder."""
+def stage_site(root: Path, target: Path) -> None:
+    """Write all sources of the site to an empty folder."""
     shutil.rmtree(target, ignore_errors=True)
     pages = list_pages(root)
     linked = {
@@ -42,61 +42,61 @@ def stage(root: Path, target: Path) -> None:
     }
     for path in sorted({*linked, STYLE} - set(pages)):
         if (root / path).is_file():
-            place = target / place_of(path)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(root / path, place)
+            destination = target / map_to_site(path)
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / path, destination)
     for page in pages:
-        place = target / place_of(page)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        destination = target / map_to_site(page)
+        destination.parent.mkdir(parents=True, exist_ok=True)
         text = (root / page).read_text(encoding="utf-8")
         # Without the attribute a page's own HTML keeps Markdown inside of it from being read.
         text = re.sub(r"^<details>$", '<details markdown="1">', text, flags=re.MULTILINE)
-        place.write_text(replace_links(text, partial(_link, root, page)), encoding="utf-8")
+        destination.write_text(replace_links(text, partial(_rewrite_link, root, page)), encoding="utf-8")
 
 
-def place_of(path: str) -> str:
-    """Where a file of the repository is in the site. What is no page and not below docs/ is in `source/`."""
-    if path in PLACES:
-        return PLACES[path]
+def map_to_site(path: str) -> str:
+    """Map a file of the repository to its path in the site; other files than pages go to `source/`."""
+    if path in SITE_PATHS:
+        return SITE_PATHS[path]
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
     folder, name = posixpath.split(path)
-    # Sites leave out names with a dot in front; a page that is none of the site is shown as it is written.
-    shown = f"{name}.txt" if name.endswith(".md") else name.lstrip(".")
-    return posixpath.join("source", folder, shown)
+    # Sites leave out names with a leading dot; Markdown that is no page of the site is shown as text.
+    name_in_site = f"{name}.txt" if name.endswith(".md") else name.lstrip(".")
+    return posixpath.join("source", folder, name_in_site)
 
 
-def _link(root: Path, page: str, label: str, target: str) -> str:
-    path, mark, anchor = target.partition("#")
+def _rewrite_link(root: Path, page: str, label: str, target: str) -> str:
+    path, separator, anchor = target.partition("#")
     if not path:
         return f"{label}]({target})"
-    found = resolve(page, path)
-    if (root / found).is_dir():
-        # A folder is nothing that a site could show.
+    path_in_root = resolve(page, path)
+    if (root / path_in_root).is_dir():
+        # A site cannot show a folder.
         return label.removeprefix("[")
-    relative = posixpath.relpath(place_of(found), posixpath.dirname(place_of(page)) or ".")
-    return f"{label}]({relative}{mark}{anchor})"
+    relative = posixpath.relpath(map_to_site(path_in_root), posixpath.dirname(map_to_site(page)) or ".")
+    return f"{label}]({relative}{separator}{anchor})"
 
 
 def find_loaded_from_network(site: Path) -> Iterator[str]:
-    """A sentence for each script, style or picture of a site that a browser would fetch from a network."""
+    """Find the scripts, styles and pictures that a browser would load from a network; a sentence for each."""
     for page in sorted(site.rglob("*.html")):
-        for found in _LOADED.finditer(page.read_text(encoding="utf-8")):
-            yield f"{page.relative_to(site)} loads {found[1] or found[2]}."
+        for path_in_root in _EXTERNAL_RESOURCE.finditer(page.read_text(encoding="utf-8")):
+            yield f"{page.relative_to(site)} loads {path_in_root[1] or path_in_root[2]}."
 
 
 def main(arguments: list[str]) -> int:
-    """Stage the site into a folder, or check one that is built: `--check FOLDER`; 1 if something is wrong."""
+    """Stage the site into a folder, or check one that is built: `--check FOLDER`; return 1 on an error."""
     if arguments[0] == "--check":
-        loaded = list(find_loaded_from_network(Path(arguments[1])))
-        print("\n".join(loaded) or "The site loads nothing from a network.")
-        return 1 if loaded else 0
+        external = list(find_loaded_from_network(Path(arguments[1])))
+        print("\n".join(external) or "The site loads nothing from a network.")
+        return 1 if external else 0
     broken = list(find_broken(ROOT))
     for each in broken:
         print(each)
     if broken:
         return 1
-    stage(ROOT, Path(arguments[0]))
+    stage_site(ROOT, Path(arguments[0]))
     return 0
 
 

@@ -1,8 +1,8 @@
-"""Tell by exit code whether a target answers: 0 healthy, 1 unhealthy, 2 bad arguments.
+"""Health check of a container: exit code 0 for healthy, 1 for unhealthy, 2 for bad arguments.
 
-It has to accept TCP connections or, in the mode `http`, to answer a GET with a status of success.
+The target has to accept TCP connections or, in the mode `http`, to answer a GET with a status of success.
 
-Every container starts this each few seconds, so it imports little and keeps to the standard library.
+Every container starts this every few seconds, so it imports only little, all of it standard library.
 """
 
 import argparse
@@ -19,7 +19,7 @@ MAX_TIMEOUT_MS = 3_600_000
 _LONGEST_LINE = 1000
 
 Target = tuple[str, int]
-Place = tuple[str, int, str]
+HttpTarget = tuple[str, int, str]
 """Host, port and path, which is empty where there is only a port."""
 _SocketAddress = tuple[str | int | bytes, ...]
 _Addresses = list[tuple[int, _SocketAddress]]
@@ -27,17 +27,17 @@ _Addresses = list[tuple[int, _SocketAddress]]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Check the target once, print one JSON log line and return the exit code."""
-    options = _options(argv)
-    place: Place = options.target
+    options = _parse_options(argv)
+    target: HttpTarget = options.target
     begin = time.monotonic()
     try:
-        code, level, message = _checked(options.mode, place, begin + options.timeout_ms / 1000)
+        code, level, message = _check(options.mode, target, begin + options.timeout_ms / 1000)
     except TimeoutError:
         code, level = UNHEALTHY, "ERROR"
-        message = f"{_subject(options.mode)} did not answer within {options.timeout_ms} ms"
+        message = f"{_name_subject(options.mode)} did not answer within {options.timeout_ms} ms"
     except OSError as error:
         code, level = UNHEALTHY, "ERROR"
-        message = f"{_subject(options.mode)} cannot be reached: {error.strerror or error}"
+        message = f"{_name_subject(options.mode)} cannot be reached: {error.strerror or error}"
     line = {
         "ts_ms": time.time_ns() // 1_000_000,
         "level": level,
@@ -46,19 +46,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         "event": "healthcheck",
         "message": message,
         "mode": options.mode,
-        "target": _shown(place),
+        "target": _format_target(target),
         "latency_ms": round((time.monotonic() - begin) * 1000, 3),
     }
     print(json.dumps(line))
     return code
 
 
-def _checked(mode: str, place: Place, deadline: float) -> tuple[int, str, str]:
-    """Exit code, level and message of a check that got an answer."""
+def _check(mode: str, target: HttpTarget, deadline: float) -> tuple[int, str, str]:
+    """Check the target; return exit code, log level and message, or raise OSError without an answer."""
     if mode != "http":
-        probe(*place[:2], deadline)
-        return HEALTHY, "INFO", f"{_subject(mode)} accepts connections"
-    status = fetch_status(*place, deadline)
+        probe(*target[:2], deadline)
+        return HEALTHY, "INFO", f"{_name_subject(mode)} accepts connections"
+    status = fetch_status(*target, deadline)
     if is_success(status):
         return HEALTHY, "INFO", f"target answers {status}"
     return UNHEALTHY, "ERROR", f"target answers {status}" if status else "target does not answer in HTTP"
@@ -66,36 +66,36 @@ def _checked(mode: str, place: Place, deadline: float) -> tuple[int, str, str]:
 
 def probe(host: str, port: int, deadline: float) -> None:
     """Open and close one TCP connection before the monotonic deadline, or raise OSError."""
-    _opened(host, port, deadline).close()
+    _open_connection(host, port, deadline).close()
 
 
 def fetch_status(host: str, port: int, path: str, deadline: float) -> int:
-    """The status that a GET is answered with; 0 for an answer that is no HTTP. Raise OSError without one."""
+    """Fetch the status of a GET; 0 for an answer that is no HTTP. Raise OSError without an answer."""
     request = f"GET {path or '/'} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode("ascii")
-    with _opened(host, port, deadline) as connection:
-        line = _asked(connection, request, deadline)
+    with _open_connection(host, port, deadline) as connection:
+        line = _request_first_line(connection, request, deadline)
     if line.startswith(b"HTTP/"):
-        return _status(line)
-    # Whoever speaks TLS answers the plain request with an alert, or not at all.
+        return _parse_status(line)
+    # A TLS server answers the plain request with an alert, or not at all.
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # It is asked how it does, not who it is: nothing is sent that another may not see.
+    # Only the health matters, not the identity: the request has no secrets.
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with _opened(host, port, deadline) as plain:
+    with _open_connection(host, port, deadline) as plain:
         try:
             with context.wrap_socket(plain) as connection:
-                return _status(_asked(connection, request, deadline))
+                return _parse_status(_request_first_line(connection, request, deadline))
         except ssl.SSLError:
             return 0
 
 
 def is_success(status: int) -> bool:
-    """Whether a status says that all is well."""
+    """Whether a status is one of success."""
     return 200 <= status < 300
 
 
-def parse_place(text: str) -> Place:
+def parse_http_target(text: str) -> HttpTarget:
     """Split host:port/path, of which the path may be missing."""
     target, slash, path = text.partition("/")
     if not all("!" <= letter <= "~" for letter in path):
@@ -127,15 +127,15 @@ def parse_timeout_ms(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {MAX_TIMEOUT_MS}")
 
 
-def _options(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = _parser()
+def _parse_options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = _create_parser()
     options = parser.parse_args(argv)
     if options.mode != "http" and options.target[2]:
-        parser.error(f"argument --target: {_shown(options.target)!r} has a path, which only http has")
+        parser.error(f"argument --target: {_format_target(options.target)!r} has a path, which only http has")
     return options
 
 
-def _parser() -> argparse.ArgumentParser:
+def _create_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m scripts.healthcheck", allow_abbrev=False)
     parser.add_argument(
         "--mode",
@@ -144,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
         help="tcp: the target is the server itself; worker: it is the coordinator the worker needs; "
         "http: the target answers a GET",
     )
-    parser.add_argument("--target", required=True, type=parse_place, metavar="HOST:PORT[/PATH]")
+    parser.add_argument("--target", required=True, type=parse_http_target, metavar="HOST:PORT[/PATH]")
     parser.add_argument(
         "--timeout-ms", type=parse_timeout_ms, default=1000, metavar="MS", help="limit for the whole check"
     )
@@ -154,12 +154,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _shown(place: Place) -> str:
-    host, port, path = place
+def _format_target(target: HttpTarget) -> str:
+    host, port, path = target
     return f"[{host}]:{port}{path}" if ":" in host else f"{host}:{port}{path}"
 
 
-def _subject(mode: str) -> str:
+def _name_subject(mode: str) -> str:
     return "coordinator" if mode == "worker" else "target"
 
 
@@ -171,7 +171,7 @@ def _is_ipv6(host: str) -> bool:
     return host.isascii()
 
 
-def _left(deadline: float) -> float:
+def _compute_time_left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError
@@ -179,8 +179,8 @@ def _left(deadline: float) -> float:
 
 
 def _resolve(host: str, port: int, deadline: float) -> _Addresses:
-    # getaddrinfo takes no timeout: a bare thread is left behind when it is late and ends with the process.
-    found: list[_Addresses | OSError] = []
+    # getaddrinfo has no timeout, so it runs in a bare thread, which ends with the process if it is late.
+    data: list[_Addresses | OSError] = []
     done = allocate_lock()
     done.acquire()
 
@@ -188,29 +188,29 @@ def _resolve(host: str, port: int, deadline: float) -> _Addresses:
         try:
             # Bytes, because text would load the whole IDNA codec.
             rows = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
-            found.append([(family, address) for family, _, _, _, address in rows])
+            data.append([(family, address) for family, _, _, _, address in rows])
         except OSError as error:
-            found.append(error)
+            data.append(error)
         finally:
             done.release()
 
     start_new_thread(look_up, ())
-    if not done.acquire(timeout=_left(deadline)):
+    if not done.acquire(timeout=_compute_time_left(deadline)):
         raise TimeoutError
-    answer = found[0]
+    answer = data[0]
     if isinstance(answer, OSError):
         raise answer
     return answer
 
 
-def _opened(host: str, port: int, deadline: float) -> socket.socket:
+def _open_connection(host: str, port: int, deadline: float) -> socket.socket:
     addresses = _resolve(host, port, deadline)
     failure: OSError | None = None
     for index, (family, address) in enumerate(addresses):
-        # An equal share of what is left, so one silent address cannot starve those behind it.
-        share = _left(deadline) / (len(addresses) - index)
+        # Split the time that is left equally, so that one silent address cannot starve those behind it.
+        timeout = _compute_time_left(deadline) / (len(addresses) - index)
         try:
-            return _connect(family, address, share)
+            return _connect(family, address, timeout)
         except OSError as error:
             failure = error
     raise failure or OSError("the name has no address")
@@ -230,24 +230,24 @@ def _connect(family: int, address: _SocketAddress, timeout: float) -> socket.soc
     return connection
 
 
-def _asked(connection: socket.socket, request: bytes, deadline: float) -> bytes:
-    """The first line of the answer, or what there is of it when the other side closes."""
-    connection.settimeout(_left(deadline))
+def _request_first_line(connection: socket.socket, request: bytes, deadline: float) -> bytes:
+    """Send a request; return the first line of the answer, or its start if the other side closes."""
+    connection.settimeout(_compute_time_left(deadline))
     connection.sendall(request)
-    found = b""
-    while b"\n" not in found and len(found) < _LONGEST_LINE:
-        connection.settimeout(_left(deadline))
+    data = b""
+    while b"\n" not in data and len(data) < _LONGEST_LINE:
+        connection.settimeout(_compute_time_left(deadline))
         try:
             part = connection.recv(4096)
         except ConnectionResetError:
             break
         if not part:
             break
-        found += part
-    return found.partition(b"\n")[0]
+        data += part
+    return data.partition(b"\n")[0]
 
 
-def _status(line: bytes) -> int:
+def _parse_status(line: bytes) -> int:
     words = line.split()
     return int(words[1]) if len(words) > 1 and line.startswith(b"HTTP/") and words[1].isdigit() else 0
 

@@ -1,4 +1,4 @@
-"""Look at the licence of every package that the service needs; one that nobody has vetted is told."""
+"""Check the licence of every package that the service needs, and report those that are not vetted."""
 
 from __future__ import annotations
 
@@ -23,42 +23,49 @@ VETTED = (
     "zlib",
     "lgpl",
 )
-"""Words of licences under which the service may be given to others together with the package."""
-_LOCKED = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)(?:\s*;\s*(.+?))?\s*\\?$", re.MULTILINE)
+"""Words of licences under which the service may be distributed with the package."""
+_LOCKED_PACKAGE = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)(?:\s*;\s*(.+?))?\s*\\?$", re.MULTILINE)
 
 
 def main() -> int:
-    """0 when every installed package that is locked has a vetted licence."""
-    strange = []
-    for name in locked((ROOT / "requirements-run.lock").read_text(encoding="utf-8")):
+    """Print the licences; return 0 if every installed package of the lock file has a vetted one."""
+    unvetted = []
+    for name in list_locked_packages((ROOT / "requirements-run.lock").read_text(encoding="utf-8")):
         try:
-            said = licence(name)
+            licence = read_licence(name)
         except PackageNotFoundError:
             print(f"{name}: not installed here")
             continue
-        print(f"{name}: {said}")
-        if not any(word in said.lower() for word in VETTED):
-            strange.append(name)
-    for name in strange:
-        print(f"{name}: nobody has vetted its licence", file=sys.stderr)
-    return 1 if strange else 0
+        print(f"{name}: {licence}")
+        if not any(word in licence.lower() for word in VETTED):
+            unvetted.append(name)
+    for name in unvetted:
+        print(
+            f"{name}: its licence is not vetted; check it and add it to VETTED",
+            file=sys.stderr,
+        )
+    return 1 if unvetted else 0
 
 
-def locked(text: str) -> list[str]:
-    """The packages of a lock file that this machine needs."""
-    found = []
-    for name, _, marker in _LOCKED.findall(text):
+def list_locked_packages(text: str) -> list[str]:
+    """List the packages of a lock file that this machine needs."""
+    packages = []
+    for name, _, marker in _LOCKED_PACKAGE.findall(text):
         if not marker or Marker(marker).evaluate():
-            found.append(name)
-    return found
+            packages.append(name)
+    return packages
 
 
-def licence(name: str) -> str:
-    """What a package says of its licence, in the clearest of the three ways that there are."""
-    about: Any = distribution(name).metadata
-    classified = [each for each in about.get_all("Classifier") or [] if each.startswith("License ::")]
-    named = "; ".join(each.rpartition(" :: ")[2] for each in classified if each.count(" :: ") > 1)
-    return about.get("License-Expression") or named or (about.get("License") or "unknown").partition("\n")[0]
+def read_licence(name: str) -> str:
+    """Read the licence of a package, from the clearest of three fields of its metadata."""
+    metadata: Any = distribution(name).metadata
+    classifiers = [each for each in metadata.get_all("Classifier") or [] if each.startswith("License ::")]
+    named = "; ".join(each.rpartition(" :: ")[2] for each in classifiers if each.count(" :: ") > 1)
+    return (
+        metadata.get("License-Expression")
+        or named
+        or (metadata.get("License") or "unknown").partition("\n")[0]
+    )
 
 
 if __name__ == "__main__":

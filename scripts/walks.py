@@ -25,12 +25,12 @@ from runtime.launch import Launched, launched
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explanation" / "walks.md"
 RECORDER = Path(__file__).parent / "walk_recorder"
-PATIENCE_S = 60
-LOOK_EVERY_S = 0.02
+TIMEOUT_S = 60
+POLL_S = 0.02
 WARM_UP = 2
 SETTLE_S = 0.5
 CLIENT = "client"
-OF_ITS_OWN = "finds work and does it"
+OWN_WORK = "finds work and does it"
 
 
 async def submit_taskqueue_job(client: Client) -> None:
@@ -47,10 +47,10 @@ async def run_orchestrator_job(client: Client) -> None:
     )
     accepted = await jobs.submit_job(request, client.call())
     while True:
-        found = await jobs.get_job(orchestrator.GetJobRequest(job_id=accepted.job_id), client.call())
-        if found.status in (orchestrator.STATUS_COMPLETED, orchestrator.STATUS_FAILED):
+        grouped = await jobs.get_job(orchestrator.GetJobRequest(job_id=accepted.job_id), client.call())
+        if grouped.status in (orchestrator.STATUS_COMPLETED, orchestrator.STATUS_FAILED):
             return
-        await asyncio.sleep(LOOK_EVERY_S)
+        await asyncio.sleep(POLL_S)
 
 
 async def run_priority_task(client: Client) -> None:
@@ -68,12 +68,12 @@ class Walk:
     title: str
     deployment: str
     method: str
-    """Which call its client makes."""
+    """The call of its client."""
     request: Callable[[Client], Awaitable[None]]
     end: str
-    """Which moment it is traced to."""
+    """The event at which the trace ends."""
     workers: tuple[str, ...] = ()
-    """Nodes whose own work belongs to it: they find the job by themselves."""
+    """Nodes whose own work belongs to it, because they claim the job by themselves."""
     principal: str | None = None
 
 
@@ -106,8 +106,8 @@ WALKS = (
 
 
 @dataclass(frozen=True)
-class Step:
-    """A function that was entered."""
+class EnteredFunction:
+    """A function as it was entered."""
 
     moment: int
     node: str
@@ -115,12 +115,12 @@ class Step:
     function: str
     task: str
     call: tuple[str, str, str] | None
-    """The caller, the method and the id of the request that it served."""
+    """Caller, method and id of the request that it served."""
 
 
 @dataclass(frozen=True)
 class Visit:
-    """What one node did for one call, or of its own accord."""
+    """The functions of one node for one call, or for its own work."""
 
     caller: str | None
     node: str
@@ -130,56 +130,58 @@ class Visit:
 
 
 def main(arguments: list[str]) -> int:
-    """Trace all walks; with `--count` only print how many files each touches."""
+    """Trace all walks; with `--count` only print the number of files of each."""
     os.environ["PYTHONPATH"] = os.pathsep.join((str(RECORDER), str(ROOT)))
     traced = {}
     for walk in WALKS:
         with tempfile.TemporaryDirectory() as folder:
             os.environ["WALK_DIR"] = folder
             traced[walk] = asyncio.run(trace(walk, Path(folder)))
-        print(f"{walk.title}: {len(files(traced[walk]))} files")
+        print(f"{walk.title}: {len(list_files(traced[walk]))} files")
     if "--count" not in arguments:
-        PAGE.write_text("\n".join(page(traced)))
+        PAGE.write_text("\n".join(format_page(traced)))
         print(f"wrote {PAGE.relative_to(ROOT)}")
     return 0
 
 
-async def trace(walk: Walk, folder: Path) -> list[Step]:
-    """Run one request to its end with every node recording; what was entered for it, in order."""
+async def trace(walk: Walk, folder: Path) -> list[EnteredFunction]:
+    """Run one request to its end with every node recording; return the functions entered, in order."""
     async with launched(walk.deployment, ports="auto", tls=False) as running:
         async with running.client(walk.principal) as client:
             # The first requests load modules and open connections, which is no part of a walk.
             for _ in range(WARM_UP):
                 await walk.request(client)
-            # What they still cause is no part of one either.
+            # Their remaining work is no part of one either.
             await asyncio.sleep(SETTLE_S)
             await send_signal(running, signal.SIGUSR1, folder, "on")
             await walk.request(client)
             await send_signal(running, signal.SIGUSR2, folder, "json")
         nodes = {process.pid: process.name for process in running.processes.values()}
     steps = [
-        Step(moment, nodes[int(written.stem)], file, function, task, tuple(served) if served else None)
+        EnteredFunction(
+            moment, nodes[int(written.stem)], file, function, task, tuple(served) if served else None
+        )
         for written in folder.glob("*.json")
         for moment, file, function, task, served in json.loads(written.read_text())
     ]
-    return keep_own(walk, sorted(steps, key=lambda step: step.moment))
+    return select_own_steps(walk, sorted(steps, key=lambda step: step.moment))
 
 
-def keep_own(walk: Walk, steps: Sequence[Step]) -> list[Step]:
-    """The steps of one request, and those of the workers that find its job by themselves."""
-    # What reads a request comes before its endpoint, in the same task.
+def select_own_steps(walk: Walk, steps: Sequence[EnteredFunction]) -> list[EnteredFunction]:
+    """Select the steps of one request, and those of the workers that claim its job by themselves."""
+    # The code that reads a request runs before its endpoint, in the same task.
     calls = {(step.node, step.task): step.call for step in reversed(steps) if step.call is not None}
-    whole = [replace(step, call=step.call or calls.get((step.node, step.task))) for step in steps]
+    attributed = [replace(step, call=step.call or calls.get((step.node, step.task))) for step in steps]
 
     request_id = next(step.call[2] for step in steps if step.call is not None and step.call[1] == walk.method)
 
-    def is_own(step: Step) -> bool:
+    def is_own(step: EnteredFunction) -> bool:
         if step.call is None:
             return step.node.rpartition("-")[0] in walk.workers or step.node in walk.workers
         return step.call[2] == request_id or step.call[0] in walk.workers
 
-    # Callbacks without a task flush the log, say, for whichever call came first.
-    return [step for step in whole if step.task and is_own(step)]
+    # Callbacks without a task serve any call; some flush the log, for example.
+    return [step for step in attributed if step.task and is_own(step)]
 
 
 async def send_signal(running: Launched, number: signal.Signals, folder: Path, suffix: str) -> None:
@@ -187,31 +189,31 @@ async def send_signal(running: Launched, number: signal.Signals, folder: Path, s
     pids = [process.pid for process in running.processes.values() if process.pid is not None]
     for pid in pids:
         os.kill(pid, number)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not all((folder / f"{pid}.{suffix}").exists() for pid in pids):
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(POLL_S)
 
 
-def files(steps: Sequence[Step]) -> list[str]:
-    """The files that were entered, in the order in which they first were."""
+def list_files(steps: Sequence[EnteredFunction]) -> list[str]:
+    """List the files in the order in which they were first entered."""
     return list(dict.fromkeys(step.file for step in steps))
 
 
-def visits(steps: Sequence[Step]) -> list[Visit]:
-    """The steps by node and call."""
-    found: dict[tuple[str, str], tuple[str | None, dict[str, dict[str, None]]]] = {}
+def group_visits(steps: Sequence[EnteredFunction]) -> list[Visit]:
+    """Group the steps by node and call."""
+    grouped: dict[tuple[str, str], tuple[str | None, dict[str, dict[str, None]]]] = {}
     for step in steps:
-        caller, title = (step.call[0], step.call[1]) if step.call is not None else (None, OF_ITS_OWN)
-        functions = found.setdefault((step.node, title), (caller, {}))[1]
+        caller, title = (step.call[0], step.call[1]) if step.call is not None else (None, OWN_WORK)
+        functions = grouped.setdefault((step.node, title), (caller, {}))[1]
         functions.setdefault(step.file, {})[step.function.replace("<locals>.", "")] = None
     return [
         Visit(caller, node, title, {file: list(names) for file, names in functions.items()})
-        for (node, title), (caller, functions) in found.items()
+        for (node, title), (caller, functions) in grouped.items()
     ]
 
 
-def page(traced: Mapping[Walk, Sequence[Step]]) -> Iterator[str]:
-    """The lines of the page."""
+def format_page(traced: Mapping[Walk, Sequence[EnteredFunction]]) -> Iterator[str]:
+    """Format the lines of the page."""
     yield "# Three walks through the code"
     yield ""
     yield "One request each, traced through running nodes: the functions of this project that were entered,"
@@ -220,16 +222,16 @@ def page(traced: Mapping[Walk, Sequence[Step]]) -> Iterator[str]:
     yield "| walk | deployment | from its submit to | files of ours |"
     yield "|---|---|---|---|"
     for walk, steps in traced.items():
-        yield f"| {walk.title} | `{walk.deployment}` | {walk.end} | {len(files(steps))} |"
+        yield f"| {walk.title} | `{walk.deployment}` | {walk.end} | {len(list_files(steps))} |"
     for walk, steps in traced.items():
-        made = visits(steps)
+        visits = group_visits(steps)
         yield ""
         yield f"## {walk.title}"
         yield ""
         yield "```text"
-        yield from drawing(made)
+        yield from draw_sequence(visits)
         yield "```"
-        for number, visit in enumerate(made, 1):
+        for number, visit in enumerate(visits, 1):
             yield ""
             yield f"**{number}. {visit.node}: {visit.title}**"
             yield ""
@@ -240,13 +242,13 @@ def page(traced: Mapping[Walk, Sequence[Step]]) -> Iterator[str]:
     yield ""
 
 
-def drawing(made: Sequence[Visit]) -> Iterator[str]:
-    """A sequence diagram as text: a column for each node, a line for each call, a star for own work."""
-    nodes = list(dict.fromkeys(visit.node for visit in made))
+def draw_sequence(visits: Sequence[Visit]) -> Iterator[str]:
+    """Draw a sequence diagram as text: a column for each node, a line for each call, a star for own work."""
+    nodes = list(dict.fromkeys(visit.node for visit in visits))
     columns = [CLIENT, *nodes]
-    width = max(len(visit.title) for visit in made) + 10
+    width = max(len(visit.title) for visit in visits) + 10
     yield "".join(name.ljust(width) for name in columns).rstrip()
-    for number, visit in enumerate(made, 1):
+    for number, visit in enumerate(visits, 1):
         line = [["|", *" " * (width - 1)] for _ in columns]
         cells = [cell for column in line for cell in column]
         end = columns.index(visit.node) * width

@@ -1,9 +1,10 @@
-"""What holds for all tests."""
+"""Hooks and fixtures of all tests."""
 
 from __future__ import annotations
 
 import gc
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,45 +15,52 @@ from xdist.remote import Producer
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.support.postgres_clusters import SHARED, Clusters
-from tests.support.scheduling import ByUnits, turns, unit_of
+from tests.support.scheduling import UnitScheduling, find_unit, order_units
+from tests.support.specs.neutral import open_session
 
-pytest_plugins = ["tests.support.s3.fixtures"]
+pytest_plugins = ["tests.support.chaos", "tests.support.s3.fixtures"]
+SPECS = open_session()
+"""Before any other module of the tests is imported, and before parallel workers are started."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts what takes long first, and leaves together what belongs together."""
-    order = turns(unit_of(item.nodeid) for item in items)
-    items.sort(key=lambda item: order[unit_of(item.nodeid)])
+    """Order the tests: long ones first, and grouped ones next to each other."""
+    order = order_units(find_unit(item.nodeid) for item in items)
+    items.sort(key=lambda item: order[find_unit(item.nodeid)])
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByUnits:
-    """Parallel processes take whole units, in that order."""
-    return ByUnits(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> UnitScheduling:
+    """Schedule whole units to the parallel processes, in that order."""
+    return UnitScheduling(config, log)
 
 
 def pytest_collection_finish() -> None:
-    """Has the collector leave alone what is there for good: six thousand tests and all that they import."""
+    """Freeze the garbage collector's view of six thousand tests and their imports, which stay for good."""
     gc.freeze()
+    # Most of what a test makes is gone with it, so that looking for circles seldom finds any.
+    gc.set_threshold(20_000, 10, 50)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`nox -s test -- --deep` tries more of what is tried by chance, and stays longer."""
-    parser.addoption("--deep", action="store_true", help="many more random sequences, kills and rounds")
+    """Add `--deep`, which runs more of the random tests; `nox -s chaos` kills and races for longer."""
+    parser.addoption("--deep", action="store_true", help="many more examples, sequences and repetitions")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tells the modules and the parallel workers, which are started after this."""
-    # Processes that tests start find their modules compiled, whatever the surroundings wish: half the time.
+    """Set the variables and profile of the modules and the parallel workers, which start after this."""
+    # Write bytecode whatever the caller has set: processes that tests start need half the time then.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if config.getoption("--deep"):
         os.environ["CHARTER_DEEP"] = "1"
+    if SPECS is not None:
+        config.add_cleanup(lambda: shutil.rmtree(SPECS))
     settings.register_profile(
         "charter",
-        max_examples=1000 if config.getoption("--deep") else 50,
-        # What was green stays green; `--deep` is for looking around.
+        max_examples=1000 if config.getoption("--deep") else 25,
+        # The same examples in every run; `--deep` looks for new ones.
         derandomize=not config.getoption("--deep"),
-        # These judge the machine, which has much else to do.
+        # These depend on the load of the machine.
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )
@@ -61,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def clusters() -> Iterator[Clusters]:
-    """Makes PostgreSQL servers."""
+    """A folder for PostgreSQL servers."""
     with tempfile.TemporaryDirectory(prefix="charter-test-") as folder:
         Path(folder).chmod(0o711)
         yield Clusters(Path(folder))
@@ -69,6 +77,6 @@ def clusters() -> Iterator[Clusters]:
 
 @pytest.fixture(scope="session")
 def shared_postgres(clusters: Clusters) -> Iterator[EmbeddedPostgres]:
-    """A server for all tests of the process. Each makes databases of its own, and nobody stops it."""
+    """A server for all tests of the process. Each creates databases of its own, and none stops it."""
     with clusters.started(**SHARED) as made:
         yield made

@@ -1,4 +1,4 @@
-"""What developers have besides nox: hooks for commits, recipes for `just`, and a container."""
+"""Tools of developers besides nox: hooks for commits, recipes for `just`, and a container."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ TOOLS = Path(sys.executable).parent
 CONTAINER = ROOT / ".devcontainer"
 
 
-def hooks() -> list[dict[str, Any]]:
-    """The hooks of pre-commit."""
+def list_hooks() -> list[dict[str, Any]]:
+    """List the hooks of pre-commit."""
     config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
     return [hook for repo in config["repos"] for hook in repo["hooks"]]
 
@@ -29,11 +29,11 @@ def test_hooks_fetch_nothing() -> None:
     """All are local ones that run what is installed."""
     config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
     assert {repo["repo"] for repo in config["repos"]} == {"local"}
-    assert {hook["language"] for hook in hooks()} == {"system"}
-    assert all(hook.keys() >= {"id", "name", "entry"} for hook in hooks())
+    assert {hook["language"] for hook in list_hooks()} == {"system"}
+    assert all(hook.keys() >= {"id", "name", "entry"} for hook in list_hooks())
 
 
-@pytest.mark.parametrize("hook", hooks(), ids=lambda hook: hook["id"])
+@pytest.mark.parametrize("hook", list_hooks(), ids=lambda hook: hook["id"])
 def test_every_hook_is_a_command_that_exists(hook: dict[str, Any]) -> None:
     """Each is a tool of the environment for tests, which the session `tool` runs."""
     *nox, tool = shlex.split(hook["entry"])[:5]
@@ -43,21 +43,23 @@ def test_every_hook_is_a_command_that_exists(hook: dict[str, Any]) -> None:
     re.compile(hook.get("files", ""))
 
 
-def test_hooks_check_what_the_tests_check_first() -> None:
-    """Linters, formatter and the freshness of what is generated; whatever fails there fails here too."""
-    entries = {" ".join(shlex.split(hook["entry"])[4:]).removesuffix(" --force-exclude") for hook in hooks()}
+def test_hooks_run_the_first_checks_of_the_tests() -> None:
+    """Linters, formatter and the freshness of generated files; a failure there is a failure here, too."""
+    entries = {
+        " ".join(shlex.split(hook["entry"])[4:]).removesuffix(" --force-exclude") for hook in list_hooks()
+    }
     assert entries == {"ruff check", "ruff format", "buf lint", "python -m codegen generate --check"}
 
 
 def test_every_recipe_is_a_session() -> None:
     """`just` reads the file, and each command of nox in it is there."""
-    listed = subprocess.run(
+    summary = subprocess.run(
         (TOOLS / "just", "--justfile", ROOT / "justfile", "--summary"),
         check=True,
         capture_output=True,
         text=True,
     )
-    assert {"bench", "demo", "fix", "generate", "lint", "test", "up"} <= set(listed.stdout.split())
+    assert {"bench", "chaos", "demo", "fix", "generate", "lint", "test", "up"} <= set(summary.stdout.split())
     named = set(re.findall(r"nox -s (\w+)", (ROOT / "justfile").read_text(encoding="utf-8")))
     assert named and named <= SESSIONS
 
@@ -74,7 +76,7 @@ def test_the_container_has_what_the_lock_names() -> None:
     assert container["postCreateCommand"].split()[2] in SESSIONS
 
 
-def test_hadolint_has_nothing_to_say_about_the_container() -> None:
+def test_hadolint_accepts_the_container() -> None:
     """The linter for Dockerfiles accepts it."""
     done = subprocess.run((TOOLS / "hadolint", CONTAINER / "Dockerfile"), check=False, capture_output=True)
     assert (done.returncode, done.stdout) == (0, b"")

@@ -1,4 +1,4 @@
-"""The lock files: an install takes what they list and nothing else, whatever has been released since."""
+"""Lock files: an install has exactly the packages that they list, whatever has been released since."""
 
 from __future__ import annotations
 
@@ -40,10 +40,12 @@ class Index(NamedTuple):
 def build_wheel(folder: Path, name: str, version: str, *metadata: str) -> Path:
     """Write a wheel of an empty package."""
     wheel = folder / f"{name}-{version}-py3-none-any.whl"
-    about = "\n".join(("Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *metadata, ""))
+    metadata_text = "\n".join(
+        ("Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *metadata, "")
+    )
     files = {
         f"{name}.py": "",
-        f"{name}-{version}.dist-info/METADATA": about,
+        f"{name}-{version}.dist-info/METADATA": metadata_text,
         f"{name}-{version}.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     files[f"{name}-{version}.dist-info/RECORD"] = "".join(f"{each},,\n" for each in files)
@@ -73,12 +75,19 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return Index((root / "simple").as_uri(), lock)
 
 
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the pip that comes with Python."""
+    made = tmp_path_factory.mktemp("environment") / "new"
+    subprocess.run([sys.executable, "-m", "venv", str(made)], check=True)
+    return made
+
+
 @pytest.fixture
-def python(tmp_path: Path) -> Path:
-    """The interpreter of a new environment, with the pip that comes with Python."""
-    environment = tmp_path / "environment"
-    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-    return environment / noxfile.TEST.bin.name / "python"
+def python(environment: Path, tmp_path: Path) -> Path:
+    """The interpreter of a copy of it: an environment is found by where its interpreter is called from."""
+    shutil.copytree(environment, tmp_path / "environment", symlinks=True)
+    return tmp_path / "environment" / noxfile.TEST.bin.name / "python"
 
 
 @pytest.fixture(params=["bundled", "new"])
@@ -96,7 +105,7 @@ def installed_versions(python: Path) -> dict[str, str]:
 
 
 def install(command: list[str], index: Index, python: Path) -> None:
-    """Install by a command of the project from the index, and see that just what is locked is there."""
+    """Install with a command of the project, and check that only the locked versions are there."""
     before = installed_versions(python)
     done = subprocess.run(
         [*command, "--index-url", index.url, "--no-cache-dir"], capture_output=True, text=True, check=False
@@ -108,15 +117,15 @@ def install(command: list[str], index: Index, python: Path) -> None:
 
 
 @pytest.mark.req("TQ-219")
-def test_environments_take_what_is_locked_when_there_is_a_newer_release(
+def test_environments_install_the_locked_version_despite_a_newer_release(
     pip: list[str], index: Index, python: Path
 ) -> None:
     """A release after the lock was written stops neither `nox -s demo` nor `nox -s test`."""
-    install([*pip, *noxfile.locked_install(index.lock)], index, python)
+    install([*pip, *noxfile.make_install_arguments(index.lock)], index, python)
 
 
 @pytest.mark.req("TQ-219")
-def test_images_take_what_is_locked_when_there_is_a_newer_release(
+def test_images_install_the_locked_version_despite_a_newer_release(
     pip: list[str], index: Index, python: Path
 ) -> None:
     """The images' own command installs what their lock lists."""
@@ -156,8 +165,8 @@ def test_the_site_has_packages_of_its_own() -> None:
     assert {name: site[name] for name in site.keys() & everything.keys()}.items() <= everything.items()
 
 
-def test_a_first_install_says_what_it_does_and_how_long_it_takes(index: Index, tmp_path: Path) -> None:
-    """So that nobody takes a minute of silence for a fault."""
+def test_a_first_install_prints_its_purpose_and_duration(index: Index, tmp_path: Path) -> None:
+    """A minute without output would look like a fault."""
     shutil.copy(ROOT / "noxfile.py", tmp_path)
     shutil.copy(index.lock, tmp_path / "requirements-local.lock")
     # A project that cannot be built ends the session after the packages are installed.
@@ -170,8 +179,10 @@ def test_a_first_install_says_what_it_does_and_how_long_it_takes(index: Index, t
         text=True,
         check=False,
     )
-    said = done.stdout + done.stderr
-    assert f"Installing 2 packages to run deployments into {noxfile.RUN.path}. It is done once" in said, said
-    assert re.search(r"and takes \S.*\.", said)
+    output = done.stdout + done.stderr
+    assert f"Installing 2 packages to run deployments into {noxfile.RUN.path}. It is done once" in output, (
+        output
+    )
+    assert re.search(r"and takes \S.*\.", output)
     python = tmp_path / noxfile.RUN.bin / "python"
     assert installed_versions(python).items() >= {"wanted": "1.0", "wanting": "1.0"}.items()

@@ -24,7 +24,7 @@ DOCUMENTED = {"_thread", "os._exit"}
 UNDOCUMENTED = {"hpack.huffman_table", "hpack.table"}
 """Modules that are no part of the documented interface of their library in spite of their name."""
 EXCEPTIONS = {
-    "codegen/emit/http/openapi_samples.py": {
+    "codegen/emit/http/pattern_samples.py": {
         "re._constants": "the kinds of nodes of a parsed regular expression; Python has no public ones",
         "re._parser": "the parser of regular expressions, for examples in documents only",
     },
@@ -40,12 +40,12 @@ EXCEPTIONS = {
 
 
 def test_only_the_exceptions_are_used() -> None:
-    """Whoever needs another one writes down why; one that is no longer needed is taken off the list."""
+    """A new exception needs a reason in the list; one that is no longer needed is removed."""
     found = {
         str(path.relative_to(ROOT)): names
         for folder in FOLDERS
         for path in sorted((ROOT / folder).rglob("*.py"))
-        if (names := {*private_names(path.read_text(encoding="utf-8"))})
+        if (names := {*find_private_names(path.read_text(encoding="utf-8"))})
     }
     assert found == {module: {*names} for module, names in EXCEPTIONS.items()}
 
@@ -83,11 +83,11 @@ def test_the_libraries_of_exceptions_are_pinned() -> None:
 )
 def test_private_names_are_found(source: str, names: list[str]) -> None:
     """In all forms of an import, and as attributes of what was imported."""
-    assert private_names(source) == names
+    assert find_private_names(source) == names
 
 
-def private_names(source: str) -> list[str]:
-    """The private names of other libraries that a module imports, or reads from what it imported."""
+def find_private_names(source: str) -> list[str]:
+    """Find the private names of other libraries that a module imports, or reads from its imports."""
     nodes = list(ast.walk(ast.parse(source)))
     imported: dict[str, str] = {}
     used: list[str] = []
@@ -102,16 +102,16 @@ def private_names(source: str) -> list[str]:
             imported |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
     for node in nodes:
         if isinstance(node, ast.Attribute):
-            used += _dotted(node, imported)
-        elif isinstance(node, ast.Call) and _dotted(node.func, imported) == ["importlib.import_module"]:
+            used += _resolve_name(node, imported)
+        elif isinstance(node, ast.Call) and _resolve_name(node.func, imported) == ["importlib.import_module"]:
             used += [str(each.value) for each in node.args[:1] if isinstance(each, ast.Constant)]
     found = [name for name in dict.fromkeys(used) if _is_private(name)]
-    # What is read from a private name is no further one.
+    # An attribute of a private name does not count again.
     return [name for name in found if not any(name.startswith(f"{each}.") for each in found)]
 
 
-def _dotted(node: ast.expr, imported: dict[str, str]) -> list[str]:
-    """The full name of an attribute of something imported; none of anything else."""
+def _resolve_name(node: ast.expr, imported: dict[str, str]) -> list[str]:
+    """Resolve an attribute of an import to its full name; nothing for other expressions."""
     attributes: list[str] = []
     while isinstance(node, ast.Attribute):
         attributes.insert(0, node.attr)

@@ -1,4 +1,4 @@
-"""The project around the code: its folders, its dependencies and the commands that its pages promise."""
+"""Project files: its folders, its dependencies and the commands on its pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from generated.taskqueue.system import SYSTEM
-from tests.support.scheduling import LONGEST, TOGETHER
+from tests.support.scheduling import GROUPED, LONGEST
 
 ROOT = Path(__file__).parent.parent
 SESSIONS = set(
@@ -36,14 +36,14 @@ PAGES = ("README.md", "CONTRIBUTING.md")
         "bench/results",
     ],
 )
-def test_everything_has_its_place(path: str) -> None:
-    """The folders of the house hold what the repository is required to have."""
+def test_required_files_exist(path: str) -> None:
+    """The repository has the files that the requirements list."""
     assert (ROOT / path).exists()
 
 
 @pytest.mark.req("TQ-216", "TQ-220")
 def test_the_services_need_no_database_and_no_consensus() -> None:
-    """No entity is kept in a server, no deployment starts one, and no image installs what elects leaders.
+    """No entity is stored in a server, no deployment starts one, and no image has a library for consensus.
 
     The drivers that are installed are for systems whose spec keeps entities in PostgreSQL,
     in Redis or in a bucket.
@@ -71,7 +71,7 @@ def test_every_command_on_the_pages_is_there() -> None:
 
 @pytest.mark.req("TQ-219")
 def test_continuous_integration_runs_what_the_readme_says() -> None:
-    """One command passes the tests, and it is the one that a newcomer is told."""
+    """One command runs the tests, and it is the one in the README."""
     assert "nox -s test" in (ROOT / "README.md").read_text(encoding="utf-8")
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")
     assert script.rstrip().endswith("-m nox -s test")
@@ -79,13 +79,13 @@ def test_continuous_integration_runs_what_the_readme_says() -> None:
 
 @pytest.mark.req("TQ-213", "TQ-214", "CH-13")
 def test_the_pages_say_how_a_change_is_recorded() -> None:
-    """What a record has to tell is on the page for contributors."""
+    """The page for contributors lists the content of a record."""
     text = " ".join((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
     for item in ("what changed", "why", "expected impact", "why the design fails", "the scope"):
         assert item in text
 
 
-@pytest.mark.parametrize("unit", sorted({*LONGEST, *TOGETHER}))
-def test_what_goes_first_is_there(unit: str) -> None:
+@pytest.mark.parametrize("unit", sorted({*LONGEST, *GROUPED}))
+def test_ordered_units_exist(unit: str) -> None:
     """The order of the tests names modules that exist, and folders that pytest knows as packages."""
-    assert (ROOT / unit).is_file() or (unit in TOGETHER and (ROOT / unit / "__init__.py").is_file())
+    assert (ROOT / unit).is_file() or (unit in GROUPED and (ROOT / unit / "__init__.py").is_file())

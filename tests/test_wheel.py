@@ -1,4 +1,4 @@
-"""What users of the wheel get: packages whose types their type checker believes."""
+"""Content of the wheel: all modules, with types for the users' type checkers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("runtime", "generated", "handlers")
-"""What users import."""
+"""The packages that users import."""
 
 
 @pytest.fixture(scope="module")

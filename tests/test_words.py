@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -17,9 +18,11 @@ LONGEST_SPEC_LINE = 110
 MOST_MODULES = 15
 """In one folder of code that people write."""
 
-KEPT = ("handlers/", "runtime/", "scripts/")
-STORES = "runtime/stores/"
-"""The engines of stores still have their own words."""
+KEPT = ("bench/", "codegen/", "handlers/", "runtime/", "scripts/")
+OPEN = tuple(f"codegen/emit/{each}/" for each in ("postgres", "redis", "sql", "sqlite")) + ("runtime/stores/",)
+"""The engines of stores, and their emitters, still have their own words."""
+MODELS = "codegen/language/"
+"""The models of the spec language. The runtime's tables of the same things have the same names."""
 UNUSED = frozenset(
     [
         "anybody",
@@ -93,7 +96,7 @@ def modules() -> tuple[str, ...]:
 
 
 def kept_modules() -> tuple[str, ...]:
-    return tuple(each for each in modules() if each.startswith(KEPT) and not each.startswith(STORES))
+    return tuple(each for each in modules() if each.startswith(KEPT) and not each.startswith(OPEN))
 
 
 def defined(path: str) -> Iterator[str]:
@@ -121,16 +124,25 @@ def test_no_name_has_a_word_that_nobody_would_search_for() -> None:
 def test_no_two_public_classes_have_one_name() -> None:
     places = defaultdict(set)
     for path in kept_modules():
+        if path.startswith(MODELS):
+            continue
         for each in ast.walk(parse(path)):
             if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
                 places[each.name].add(path)
     assert {name for name, paths in places.items() if len(paths) > 1} == set(OF_ONE_NAME)
 
 
+def begins_with_text(path: str) -> bool:
+    """Whether a text is the first thing in a module, which takes no parsing of the rest of it."""
+    with (ROOT / path).open("rb") as file:
+        skipped = {tokenize.ENCODING, tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE}
+        return next(each.type for each in tokenize.tokenize(file.readline) if each.type not in skipped) == (
+            tokenize.STRING
+        )
+
+
 def test_every_module_says_what_it_is() -> None:
-    assert [
-        each for each in modules() if (ROOT / each).stat().st_size and not ast.get_docstring(parse(each))
-    ] == []
+    assert [each for each in modules() if (ROOT / each).stat().st_size and not begins_with_text(each)] == []
 
 
 def test_no_folder_has_too_many_modules() -> None:

@@ -1,1 +1,1 @@
-"""The designs of a system under the same load: measured in turns, compared only where that is fair."""
+"""Benchmark of the designs of a system: the same load in turns, compared only where that is fair."""

@@ -1,7 +1,8 @@
-"""Where the time of one SubmitJob goes, hop by hop, by the traces of the nodes.
+"""Anatomy of one SubmitJob: its latency hop by hop, from the traces of the nodes.
 
-Every node says when a call came in and when its answer went out, on the clock of the one machine. What lies
-between those moments is the way: the caller's own work, both ends of the connection, and waiting to be run.
+Every node records when a call came in and when its answer went out, on the clock of the one machine. The
+time between two records is the hop: the caller's own work, both ends of the connection, and waiting to be
+scheduled.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from bench.designs.collector import Span, collecting
-from bench.designs.results import Record
+from bench.designs.collector import CallSpan, collect_spans
+from bench.designs.results import ResultRecord
 from generated.taskqueue.clients import TaskQueuePublicServiceClient
 from generated.taskqueue.messages import JobSpec, SubmitJobRequest
 from runtime.client import Client
@@ -32,15 +33,15 @@ SUBMIT, CREATE, ENQUEUE = (
 )
 
 
-class Segment(Record):
-    """A stretch of the way, and the middle of how long it took."""
+class Segment(ResultRecord):
+    """A hop or a handler, and its median latency."""
 
     name: str
     median_us: float
 
 
-class Anatomy(Record):
-    """One SubmitJob of one design, with nothing else going on."""
+class Anatomy(ResultRecord):
+    """One SubmitJob of one design, without other load."""
 
     deployment: str
     calls: int
@@ -49,29 +50,31 @@ class Anatomy(Record):
 
 
 async def dissect(deployment: str, *, tls: bool) -> Anatomy:
-    """Sends submits one after the other and follows each through the nodes."""
+    """Send submits one after the other and trace each through the nodes."""
     async with (
-        collecting() as spans,
+        collect_spans() as spans,
         launched(deployment, ports="auto", tls=tls) as running,
         running.client() as client,
     ):
-        # All slots are kept busy, so that no job is dispatched while its submit is being answered.
+        # Keep all slots busy, so that no job is dispatched while its submit is being answered.
         for _ in range(_SLOTS):
             await _submit(client, secrets.token_hex(16), _BUSY_MS)
         for _ in range(_WARM_UP):
             await _submit(client, secrets.token_hex(16))
-        sent = {trace: await _submit(client, trace) for trace in _traces()}
-        await _all_arrived(spans, sent)
-    return put_together(deployment, sent, spans)
+        sent = {trace: await _submit(client, trace) for trace in _create_traces()}
+        await _wait_for_spans(spans, sent)
+    return assemble_anatomy(deployment, sent, spans)
 
 
-def put_together(deployment: str, sent: Mapping[str, tuple[int, int]], spans: Sequence[Span]) -> Anatomy:
-    """The segments of every call, in the middle. `sent` has when a client sent and when it got its answer."""
-    by_trace: dict[str, dict[str, Span]] = defaultdict(dict)
+def assemble_anatomy(
+    deployment: str, sent: Mapping[str, tuple[int, int]], spans: Sequence[CallSpan]
+) -> Anatomy:
+    """Compute the median of each segment. `sent` has when a client sent a call and when it got the answer."""
+    by_trace: dict[str, dict[str, CallSpan]] = defaultdict(dict)
     for span in spans:
         by_trace[span.trace][span.name] = span
     rows = [
-        _segments(start, end, by_trace[trace])
+        _split_segments(start, end, by_trace[trace])
         for trace, (start, end) in sent.items()
         if {SUBMIT, CREATE, ENQUEUE} <= by_trace[trace].keys()
     ]
@@ -86,7 +89,7 @@ def put_together(deployment: str, sent: Mapping[str, tuple[int, int]], spans: Se
     )
 
 
-def _segments(sent_ns: int, received_ns: int, spans: Mapping[str, Span]) -> dict[str, float]:
+def _split_segments(sent_ns: int, received_ns: int, spans: Mapping[str, CallSpan]) -> dict[str, float]:
     submit, create, enqueue = spans[SUBMIT], spans[CREATE], spans[ENQUEUE]
     moments = {
         "client → gateway": (sent_ns, submit.start_ns),
@@ -100,7 +103,7 @@ def _segments(sent_ns: int, received_ns: int, spans: Mapping[str, Span]) -> dict
     return {name: (end - start) / 1000 for name, (start, end) in moments.items()}
 
 
-def _traces() -> list[str]:
+def _create_traces() -> list[str]:
     return [secrets.token_hex(16) for _ in range(CALLS)]
 
 
@@ -113,12 +116,12 @@ async def _submit(client: Client, trace: str, work_ms: int = 0) -> tuple[int, in
     return start, time.time_ns()
 
 
-async def _all_arrived(spans: Sequence[Span], sent: Mapping[str, object]) -> None:
-    """Nodes send their spans now and then; those of the last calls are waited for, but not for ever."""
+async def _wait_for_spans(spans: Sequence[CallSpan], sent: Mapping[str, object]) -> None:
+    """Wait for the spans of the last calls, which nodes export in batches, up to a limit."""
     until = time.monotonic() + _ARRIVAL_S
     while time.monotonic() < until:
-        known = {span.trace for span in spans if span.name == ENQUEUE}
-        also = {span.trace for span in spans if span.name == SUBMIT}
-        if sent.keys() <= known & also:
+        enqueued = {span.trace for span in spans if span.name == ENQUEUE}
+        submitted = {span.trace for span in spans if span.name == SUBMIT}
+        if sent.keys() <= enqueued & submitted:
             return
         await asyncio.sleep(0.05)

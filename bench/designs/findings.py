@@ -1,4 +1,4 @@
-"""Everything that one invocation found, as the files of its folder."""
+"""Findings of one invocation, as the files of its folder."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from bench.calibration import Costs
 from bench.capacity import Capacity
 from bench.designs.anatomy import Anatomy
 from bench.designs.manifest import Manifest
-from bench.designs.results import DesignResult, Record, write
+from bench.designs.results import DesignResult, ResultRecord, write_record
 
 _DESIGN = "design-"
 
 
-class Model(Record):
-    """The capacity model: what it was given and what it says of each design."""
+class CapacityModel(ResultRecord):
+    """The capacity model: its inputs and its predictions for each design."""
 
     costs: Costs
     designs: Mapping[str, Capacity]
 
 
-class Findings(Record):
-    """What a report is made of."""
+class DesignFindings(ResultRecord):
+    """The input of a report."""
 
     manifest: Manifest
     designs: Mapping[str, DesignResult]
     anatomies: Mapping[str, Anatomy]
-    model: Model | None
+    model: CapacityModel | None
 
     def save(self, folder: Path) -> None:
-        """Writes a file for each part."""
-        write(folder, "manifest", self.manifest)
+        """Write a file for each part into the folder."""
+        write_record(folder, "manifest", self.manifest)
         for name, design in self.designs.items():
-            write(folder, f"{_DESIGN}{name}", design)
+            write_record(folder, f"{_DESIGN}{name}", design)
         for name, anatomy in self.anatomies.items():
-            write(folder, f"anatomy-{name}", anatomy)
+            write_record(folder, f"anatomy-{name}", anatomy)
         if self.model is not None:
-            write(folder, "capacity", self.model)
+            write_record(folder, "capacity", self.model)
 
     @classmethod
-    def load(cls, folder: Path) -> Findings:
-        """Reads what `save` wrote."""
+    def load(cls, folder: Path) -> DesignFindings:
+        """Read the files of `save`."""
         manifest = Manifest.model_validate_json((folder / "manifest.json").read_text())
         model = folder / "capacity.json"
         anatomies = {name: folder / f"anatomy-{name}.json" for name in manifest.designs}
@@ -56,5 +56,5 @@ class Findings(Record):
                 for name, path in anatomies.items()
                 if path.exists()
             },
-            model=Model.model_validate_json(model.read_text()) if model.exists() else None,
+            model=CapacityModel.model_validate_json(model.read_text()) if model.exists() else None,
         )

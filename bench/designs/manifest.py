@@ -1,4 +1,4 @@
-"""Under which circumstances something was measured, so that somebody else can judge or repeat it."""
+"""Manifest of a measurement: machine, versions, settings and order, to judge or repeat it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psutil
 
-from bench.designs.results import Record
-from bench.designs.sites import Kind, Launch
+from bench.designs.results import ResultRecord
+from bench.designs.sites import Launch, SiteKind
 from bench.workload import Workload
 from runtime.node.systems import find_deployment
 
@@ -21,11 +21,11 @@ PACKAGES = ("grpcio", "hdrhistogram", "prometheus-client", "protobuf", "psutil",
 _DEDUP_VARIABLE = "MAX_DEDUP_KEYS"
 
 
-class Machine(Record):
-    """What it ran on, and how busy that was before."""
+class MachineInfo(ResultRecord):
+    """The machine, and its load before the run."""
 
     id: str
-    """Tells machines apart without naming them."""
+    """A hash that distinguishes machines without naming them."""
     cores: int
     processor: str
     memory_mb: int
@@ -36,8 +36,8 @@ class Machine(Record):
     cpu_percent_before: float
 
 
-class Dedup(Record):
-    """How many submit keys each design remembers, and how many the load used."""
+class DedupUse(ResultRecord):
+    """The submit keys that a design remembers, and those that the load used."""
 
     per_process: int
     in_all: int
@@ -45,17 +45,17 @@ class Dedup(Record):
     """The most of any launch, with warm-up."""
 
     @property
-    def within(self) -> bool:
+    def is_within_bound(self) -> bool:
         return self.keyed_submits <= self.per_process
 
 
-class DesignManifest(Record):
-    """How one design was deployed."""
+class DesignManifest(ResultRecord):
+    """The deployment of one design."""
 
     deployment: str
     spec_digest: str
     slots: int | None
-    """None where they cannot be seen from outside."""
+    """None where they are not visible from outside."""
     slots_in_spec: int
     tls: bool
     workload_digest: str
@@ -63,42 +63,42 @@ class DesignManifest(Record):
     settings: Mapping[str, str]
     machine_id: str
     launches: tuple[tuple[str, ...], ...]
-    """The addresses that clients used, in the order that decides who owns what; fixed for each launch."""
+    """The addresses that clients used, in the order that decides which node owns a job."""
     nodes: tuple[str, ...]
-    dedup: Dedup
+    dedup: DedupUse
 
 
-class Manifest(Record):
+class Manifest(ResultRecord):
     """One invocation of the benchmark."""
 
     stamp: str
     command: str
     commit: str
     quick: bool
-    place: Kind
-    """Where the nodes ran."""
+    place: SiteKind
+    """The kind of site on which the nodes ran."""
     carrier: str
-    """What carried gRPC at the nodes."""
-    machine: Machine
+    """The gRPC carrier of the nodes."""
+    machine: MachineInfo
     workload: Workload
     workload_digest: str
     order: tuple[str, ...]
-    """Which design was measured when."""
+    """The designs in the order of their measurements."""
     designs: Mapping[str, DesignManifest]
     notes: tuple[str, ...]
 
 
-def describe_machine() -> Machine:
-    """The machine as it is now; takes a second, in which it looks how busy it is."""
-    return Machine(
-        id=_machine_id(),
+def describe_machine() -> MachineInfo:
+    """Describe the machine as it is now; samples its CPU use for a second."""
+    return MachineInfo(
+        id=_hash_machine_id(),
         cores=os.cpu_count() or 1,
-        processor=_processor(),
+        processor=_read_processor_name(),
         memory_mb=psutil.virtual_memory().total // 1_000_000,
         system=f"{platform.system()} {platform.release()}",
         python=platform.python_version(),
         packages={name: importlib.metadata.version(name) for name in PACKAGES},
-        load_before=_rounded(os.getloadavg()),
+        load_before=_round_load(os.getloadavg()),
         cpu_percent_before=psutil.cpu_percent(interval=1.0),
     )
 
@@ -106,15 +106,15 @@ def describe_machine() -> Machine:
 def describe_design(
     deployment: str,
     workload: Workload,
-    machine: Machine,
+    machine: MachineInfo,
     launches: Sequence[Launch],
     settings: Mapping[str, str],
     keyed_submits: int,
 ) -> DesignManifest:
-    """How a design was deployed, by what its processes were really given."""
+    """Describe the deployment of a design, by the variables that its processes really had."""
     system, table = find_deployment(deployment)
     per_process = int(settings.get(_DEDUP_VARIABLE) or system.variables[_DEDUP_VARIABLE].default or 0)
-    keepers = sum(node.replicas for node in table.nodes.values() if _DEDUP_VARIABLE in node.variables)
+    processes = sum(node.replicas for node in table.nodes.values() if _DEDUP_VARIABLE in node.variables)
     return DesignManifest(
         deployment=deployment,
         spec_digest=system.digest,
@@ -127,20 +127,20 @@ def describe_design(
         machine_id=machine.id,
         launches=tuple(launch.addresses for launch in launches),
         nodes=tuple(launches[0].nodes),
-        dedup=Dedup(per_process=per_process, in_all=per_process * keepers, keyed_submits=keyed_submits),
+        dedup=DedupUse(per_process=per_process, in_all=per_process * processes, keyed_submits=keyed_submits),
     )
 
 
-_PLACES: Mapping[Kind, str] = {
-    "processes": "Nodes and clients share one machine, so that what clients use is not there for the nodes.",
+_PLACES: Mapping[SiteKind, str] = {
+    "processes": "Nodes and clients share one machine, so that nodes lack the CPU that clients use.",
     "containers": "Nodes run in containers of the generated compose files, each with one processor at most, "
     "and clients come in by the published ports; all share one machine.",
-    "running": "The nodes were up already: what they use of their machines is not in the numbers.",
+    "running": "The nodes were running already: their CPU and memory are not in the numbers.",
 }
 
 
-def notes(designs: Mapping[str, DesignManifest], place: Kind) -> tuple[str, ...]:
-    """What a reader has to know of the comparison and the numbers alone do not say."""
+def format_notes(designs: Mapping[str, DesignManifest], place: SiteKind) -> tuple[str, ...]:
+    """Format the notes that a reader of the numbers needs."""
     bounds = "; ".join(
         f"{name} remembers {design.dedup.in_all} submit keys in all "
         f"({design.dedup.per_process} a process) and got {design.dedup.keyed_submits} at most in a launch"
@@ -153,8 +153,8 @@ def notes(designs: Mapping[str, DesignManifest], place: Kind) -> tuple[str, ...]
     )
 
 
-def commit() -> str:
-    """The commit that was measured, and whether the files differ from it."""
+def describe_commit() -> str:
+    """Describe the commit that is measured, and whether the files differ from it."""
     try:
         found = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"],
@@ -168,18 +168,18 @@ def commit() -> str:
     return found.stdout.strip()
 
 
-def _machine_id() -> str:
+def _hash_machine_id() -> str:
     path = Path("/etc/machine-id")
     known = path.read_text() if path.exists() else ""
     return hashlib.sha256(f"{platform.node()}/{known}".encode()).hexdigest()[:16]
 
 
-def _processor() -> str:
+def _read_processor_name() -> str:
     path = Path("/proc/cpuinfo")
     lines = path.read_text().splitlines() if path.exists() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.processor() or platform.machine())
 
 
-def _rounded(load: tuple[float, float, float]) -> tuple[float, float, float]:
+def _round_load(load: tuple[float, float, float]) -> tuple[float, float, float]:
     return (round(load[0], 2), round(load[1], 2), round(load[2], 2))

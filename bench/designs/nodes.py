@@ -1,4 +1,4 @@
-"""What the nodes of a running deployment use, and how many calls they answer."""
+"""Resource use of the nodes of a running deployment, and the number of calls that they answer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import psutil
 from bench.designs.results import NodeUse
 
 _CALLS = re.compile(r'^charter_calls_total\{.*?method="(?P<method>[^"]+)".*?\} (?P<count>\S+)$', re.MULTILINE)
-_PATIENCE = 5.0
+_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Processor seconds and calls so far, by node, and what the whole machine has used."""
+    """CPU seconds, memory and calls so far by node, and the CPU seconds of the whole machine."""
 
     cpu_s: Mapping[str, float]
     rss_mb: Mapping[str, float]
@@ -27,9 +27,9 @@ class Reading:
 
 
 class Meter:
-    """Reads nodes twice; what they did between is the difference.
+    """Meter of nodes: reads them before and after a load.
 
-    `metrics` has the port on which a node serves its metrics, `processes` those that do its work; a node that
+    `metrics` has the port on which a node serves its metrics, `processes` its processes; a node that
     is in neither is not measured.
     """
 
@@ -39,17 +39,17 @@ class Meter:
         self._metrics = metrics
         self._processes = processes
 
-    async def before(self) -> Reading:
-        """Asks for the calls first, because answering that is work, too."""
-        calls = await self._calls()
-        return self._reading(calls)
+    async def read_before(self) -> Reading:
+        """Read before the load: the calls first, because scraping them costs the nodes CPU, too."""
+        calls = await self._scrape_all()
+        return self._read_processes(calls)
 
-    async def after(self) -> Reading:
-        """Reads the processors first, for the same reason."""
-        reading = self._reading({})
-        return Reading(reading.cpu_s, reading.rss_mb, await self._calls(), reading.machine_s)
+    async def read_after(self) -> Reading:
+        """Read after the load: the CPU times first, for the same reason."""
+        reading = self._read_processes({})
+        return Reading(reading.cpu_s, reading.rss_mb, await self._scrape_all(), reading.machine_s)
 
-    def _reading(self, calls: Mapping[str, Mapping[str, int]]) -> Reading:
+    def _read_processes(self, calls: Mapping[str, Mapping[str, int]]) -> Reading:
         cpu, memory = {}, {}
         for name, processes in self._processes.items():
             times = [each.cpu_times() for each in processes]
@@ -58,20 +58,20 @@ class Meter:
         machine = psutil.cpu_times()
         return Reading(cpu, memory, calls, sum(machine) - machine.idle - machine.iowait)
 
-    async def _calls(self) -> dict[str, Mapping[str, int]]:
+    async def _scrape_all(self) -> dict[str, Mapping[str, int]]:
         ports = {name: port for name, port in self._metrics.items() if port is not None}
-        found = await asyncio.gather(*(asyncio.to_thread(_scraped, port) for port in ports.values()))
-        return dict(zip(ports, found, strict=True))
+        counts = await asyncio.gather(*(asyncio.to_thread(_scrape_calls, port) for port in ports.values()))
+        return dict(zip(ports, counts, strict=True))
 
 
-def process_tree(pid: int) -> list[psutil.Process]:
-    """A process and all that it has started."""
+def list_process_tree(pid: int) -> list[psutil.Process]:
+    """List a process and its descendants."""
     first = psutil.Process(pid)
     return [first, *first.children(recursive=True)]
 
 
-def used(before: Reading, after: Reading) -> tuple[NodeUse, ...]:
-    """What each node did between two readings."""
+def compute_use(before: Reading, after: Reading) -> tuple[NodeUse, ...]:
+    """Compute the use of each node between two readings."""
     return tuple(
         NodeUse(
             name=name,
@@ -87,10 +87,10 @@ def used(before: Reading, after: Reading) -> tuple[NodeUse, ...]:
     )
 
 
-def _scraped(port: int) -> dict[str, int]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=_PATIENCE) as answer:
+def _scrape_calls(port: int) -> dict[str, int]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=_TIMEOUT_S) as answer:
         text = answer.read().decode()
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for row in _CALLS.finditer(text):
-        found[row["method"]] = found.get(row["method"], 0) + int(float(row["count"]))
-    return found
+        counts[row["method"]] = counts.get(row["method"], 0) + int(float(row["count"]))
+    return counts

@@ -1,4 +1,4 @@
-"""How far a benchmark is: a live line on a terminal, a line for each finished step elsewhere."""
+"""Progress of a benchmark: a live line on a terminal, a line for each finished step elsewhere."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from bench.designs.results import StepResult
 from bench.generator.fleet import Tick
-from bench.percentiles import Times
+from bench.percentiles import LatencyHistogram
 from bench.workload import Load, Workload
 
 _LAUNCH_S = 3.0
 _BETWEEN_S = 1.0
 
 
-def planned_seconds(workload: Workload, designs: int) -> float:
-    """How long all launches together take, if nothing has to be waited for."""
+def estimate_seconds(workload: Workload, designs: int) -> float:
+    """Estimate the seconds of all launches, if no backlog has to drain."""
     loads = sum(load.warm_up_s + load.run_s + _BETWEEN_S for load in workload.loads())
     return (loads + _LAUNCH_S) * designs * workload.repeats
 
 
-class Told:
-    """Tells of a benchmark while it runs."""
+class ProgressDisplay:
+    """Display of the progress and the time that is left."""
 
     def __init__(
         self, console: Console, planned_s: float, clock: Callable[[], float] = time.monotonic
@@ -38,16 +38,16 @@ class Told:
         self._done_s = 0.0
         self._where = ""
         self._load: Load | None = None
-        self._so_far = Times()
+        self._so_far = LatencyHistogram()
         self._live: Progress | None = None
         self._task = TaskID(0)
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
-            columns = TextColumn("{task.description}"), BarColumn(24), TextColumn("{task.fields[told]}")
+            columns = TextColumn("{task.description}"), BarColumn(24), TextColumn("{task.fields[text]}")
             self._live = Progress(*columns, console=self._console, transient=True)
             self._live.start()
-            self._task = self._live.add_task("starting", total=self._planned, told="")
+            self._task = self._live.add_task("starting", total=self._planned, text="")
         return self
 
     def __exit__(
@@ -56,28 +56,28 @@ class Told:
         if self._live is not None:
             self._live.stop()
 
-    def worth(self, seconds: float) -> None:
-        """Takes that much of the plan as done."""
+    def advance(self, seconds: float) -> None:
+        """Count that many planned seconds as done."""
         self._done_s += seconds
 
-    def phase(self, where: str) -> None:
-        """Says what comes now."""
+    def start_phase(self, where: str) -> None:
+        """Show the next phase."""
         self._where = where
         self._show("")
         if self._live is None:
-            self._console.print(f"{where}; about {self.left_s():.0f} s left", highlight=False)
+            self._console.print(f"{where}; about {self.estimate_left_s():.0f} s left", highlight=False)
 
-    def tick(self, load: Load, tick: Tick) -> None:
-        """Takes what clients got in the last half second."""
+    def show_tick(self, load: Load, tick: Tick) -> None:
+        """Show the results of the last half second."""
         if load is not self._load:
-            self._load, self._so_far = load, Times()
+            self._load, self._so_far = load, LatencyHistogram()
         self._so_far.add(tick.times)
-        p50, p99 = self._so_far.ranks((50, 99))
+        p50, p99 = self._so_far.percentiles((50, 99))
         rate = tick.calls / 0.5
         self._show(f"{load.title}  {rate:,.0f}/s  p50 {p50:.1f}  p99 {p99:.1f} ms", tick.seconds)
 
-    def step(self, result: StepResult) -> None:
-        """Takes the result of a step."""
+    def finish_step(self, result: StepResult) -> None:
+        """Print the result of a step."""
         self._done_s += result.load.warm_up_s + result.load.run_s + _BETWEEN_S
         latency, jobs = result.primary.latency, result.jobs
         failed = sum(count for codes in result.primary.failed.values() for count in codes.values())
@@ -93,17 +93,17 @@ class Told:
         )
         self._show("")
 
-    def left_s(self) -> float:
-        """Seconds that are left, if it goes on at the pace so far."""
+    def estimate_left_s(self) -> float:
+        """Estimate the seconds that are left, at the speed so far."""
         spent = self._clock() - self._began
-        pace = max(spent / self._done_s, 1.0) if self._done_s > _LAUNCH_S else 1.0
-        return max(0.0, (self._planned - self._done_s) * pace)
+        slowdown = max(spent / self._done_s, 1.0) if self._done_s > _LAUNCH_S else 1.0
+        return max(0.0, (self._planned - self._done_s) * slowdown)
 
-    def _show(self, told: str, within_s: float = 0.0) -> None:
+    def _show(self, text: str, within_s: float = 0.0) -> None:
         if self._live is not None:
             self._live.update(
                 self._task,
                 description=self._where,
                 completed=self._done_s + within_s,
-                told=f"{told}  {self.left_s():.0f} s left",
+                text=f"{text}  {self.estimate_left_s():.0f} s left",
             )

@@ -1,4 +1,4 @@
-"""What is written down of a measurement: the files in `bench/results/<stamp>/`."""
+"""Results of a measurement: the files in `bench/results/<stamp>/`."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from bench.percentiles import Summary, Times
-from bench.workload import SECONDARY, Kind, Load
+from bench.percentiles import LatencyHistogram, Summary
+from bench.workload import SECONDARY, Load, RequestKind
 
 
-class Record(BaseModel):
-    """Immutable, and with exactly the fields that a reader expects."""
+class ResultRecord(BaseModel):
+    """Base of stored results: immutable, and without unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Requests(Record):
-    """Requests of some kinds, taken together and one by one."""
+class Requests(ResultRecord):
+    """Requests of some kinds, in sum and by kind."""
 
     per_s: float
-    """Good answers in the window, each second."""
+    """Successful answers in the window, per second."""
     answered: int
-    failed: Mapping[Kind, Mapping[str, int]]
+    failed: Mapping[RequestKind, Mapping[str, int]]
     latency: Summary
-    by_kind: Mapping[Kind, Summary]
+    by_kind: Mapping[RequestKind, Summary]
     histogram: str
-    histograms: Mapping[Kind, str]
+    histograms: Mapping[RequestKind, str]
 
 
-class Jobs(Record):
-    """Jobs by their records: what the queue did, where the requests are what clients saw."""
+class Jobs(ResultRecord):
+    """Jobs by their records: the queue's side, where `Requests` are the clients' side."""
 
     done_per_s: float
-    """Jobs that reached DONE in the window, each second."""
+    """Jobs that reached DONE in the window, per second."""
     done: int
     submitted: int
     backlog: int
     """Jobs submitted in the window that were not over at its end."""
     unfinished: int
-    """Of those, the ones that were not over when waiting for them was given up."""
+    """Of those, the ones that were not over at the end of the drain time."""
     end_to_end: Summary
     """From creation to end, by the stamps of jobs that were submitted in the window."""
     end_to_end_histogram: str
@@ -51,8 +51,8 @@ class Jobs(Record):
     observed_histogram: str
 
 
-class NodeUse(Record):
-    """What one node used in the window."""
+class NodeUse(ResultRecord):
+    """Resource use of one node in the window."""
 
     name: str
     cpu_s: float
@@ -61,8 +61,8 @@ class NodeUse(Record):
     """Calls that it answered, over the network or within the process, by method."""
 
 
-class Moment(Record):
-    """What clients saw within half a second."""
+class IntervalResult(ResultRecord):
+    """Results of clients within half a second."""
 
     seconds: float
     per_s: float
@@ -70,7 +70,7 @@ class Moment(Record):
     p99_ms: float
 
 
-class StepResult(Record):
+class StepResult(ResultRecord):
     """One load on one design."""
 
     load: Load
@@ -83,29 +83,29 @@ class StepResult(Record):
     clients: int
     client_cpu_s: float
     other_cpu_s: float | None
-    """What everything else on the machine used in the window: it should be next to nothing.
+    """CPU seconds of everything else on the machine in the window; should be next to nothing.
 
     None where the nodes were not measured."""
     lag: Summary
     """How much later than intended requests were sent."""
     keyed: int
-    moments: tuple[Moment, ...]
+    moments: tuple[IntervalResult, ...]
 
     @property
     def client_cpu_share(self) -> float:
-        """Processors that the clients used, of all that were used."""
+        """The clients' fraction of the CPU time."""
         used = self.client_cpu_s + sum(node.cpu_s for node in self.nodes)
         return self.client_cpu_s / used if used else 0.0
 
 
-class DesignResult(Record):
-    """Everything that was measured of one design."""
+class DesignResult(ResultRecord):
+    """All steps of one design."""
 
     deployment: str
     steps: tuple[StepResult, ...]
 
-    def of(self, step: str, level: float | None = None) -> list[StepResult]:
-        """The repeats of a step at a level."""
+    def select(self, step: str, level: float | None = None) -> list[StepResult]:
+        """List the repeats of a step at a level."""
         return [
             each
             for each in self.steps
@@ -113,33 +113,33 @@ class DesignResult(Record):
         ]
 
 
-def requests(
-    kinds: Mapping[Kind, Times],
-    answered: Mapping[Kind, int],
-    failed: Mapping[Kind, Mapping[str, int]],
+def summarize_requests(
+    kinds: Mapping[RequestKind, LatencyHistogram],
+    answered: Mapping[RequestKind, int],
+    failed: Mapping[RequestKind, Mapping[str, int]],
     seconds: float,
     *,
     secondary: bool,
 ) -> Requests:
-    """The requests of either sort: listings, or all the others."""
+    """Summarize the requests of either sort: listings, or all the others."""
     wanted = {kind: times for kind, times in kinds.items() if (kind in SECONDARY) == secondary}
-    together = Times()
+    merged = LatencyHistogram()
     for times in wanted.values():
-        together.add(times)
+        merged.add(times)
     count = sum(number for kind, number in answered.items() if (kind in SECONDARY) == secondary)
     return Requests(
         per_s=round(count / seconds, 2),
         answered=count,
         failed={kind: dict(codes) for kind, codes in failed.items() if (kind in SECONDARY) == secondary},
-        latency=together.summary(),
-        by_kind={kind: times.summary() for kind, times in wanted.items()},
-        histogram=together.encode(),
+        latency=merged.summarize(),
+        by_kind={kind: times.summarize() for kind, times in wanted.items()},
+        histogram=merged.encode(),
         histograms={kind: times.encode() for kind, times in wanted.items()},
     )
 
 
-def write(folder: Path, name: str, record: BaseModel) -> Path:
-    """Writes a record as JSON."""
+def write_record(folder: Path, name: str, record: BaseModel) -> Path:
+    """Write a record as JSON."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     path.write_text(record.model_dump_json(indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""Where a design runs while it is measured: local processes, containers, or what runs already."""
+"""Sites of a measured design: local processes, containers, or a deployment that runs already."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Literal, Protocol
 
 from rich.console import Console
 
-from bench.designs.nodes import Meter, process_tree
-from bench.engine.servers import carried_by
+from bench.designs.nodes import Meter, list_process_tree
+from bench.engine.servers import use_carrier
 from bench.generator.fleet import Target
 from bench.generator.traffic import touch_nodes
 from runtime.call.conditions import Failure
@@ -26,23 +26,23 @@ from runtime.model.system import Deployment, System
 from runtime.node.systems import find_deployment
 from runtime.transport.grpc.carrier import DEFAULT
 
-Kind = Literal["processes", "containers", "running"]
+SiteKind = Literal["processes", "containers", "running"]
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Which nodes were started, where clients reach them, and what they were given."""
+    """The nodes of one launch, their addresses for clients, and their slots."""
 
     deployment: str
     addresses: tuple[str, ...]
     nodes: Mapping[str, str]
     slots: int | None
-    """How many jobs they run at a time, all together; None where that cannot be seen from outside."""
+    """Jobs that all nodes run at a time, in sum; None where that is not visible from outside."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A deployment that is up and can be measured."""
+    """A deployment that is running, with a client and a meter."""
 
     launch: Launch
     target: Target
@@ -50,20 +50,20 @@ class Site:
     meter: Meter
 
 
-class Place(Protocol):
-    """Brings a deployment up, or finds it, for as long as it is measured."""
+class SiteProvider(Protocol):
+    """Starts a deployment, or connects to it, for as long as it is measured."""
 
-    kind: Kind
+    kind: SiteKind
 
     def open(self, deployment: str, tls: bool, /) -> AbstractAsyncContextManager[Site]:
-        """A site of the deployment."""
+        """Open a site of the deployment."""
         ...
 
 
 class LocalProcesses:
-    """Each node as a process of this machine, launched afresh."""
+    """Each node as a new process of this machine."""
 
-    kind: Kind = "processes"
+    kind: SiteKind = "processes"
 
     def __init__(self, settings: Mapping[str, str], carrier: str = DEFAULT) -> None:
         """`carrier` is that of the nodes; clients have the default one."""
@@ -72,14 +72,14 @@ class LocalProcesses:
 
     @asynccontextmanager
     async def open(self, deployment: str, tls: bool, /) -> AsyncIterator[Site]:
-        """Launches the deployment and takes it down."""
+        """Launch the deployment, and stop it at the end."""
         async with AsyncExitStack() as stack:
-            with carried_by(self._carrier):
+            with use_carrier(self._carrier):
                 running = await stack.enter_async_context(
                     launched(deployment, ports="auto", tls=tls, settings=self._settings)
                 )
             client = await stack.enter_async_context(running.client())
-            target = Target.of(running.env)
+            target = Target.from_environment(running.env)
             nodes = {name: process.plan.address or "" for name, process in running.processes.items()}
             yield Site(
                 Launch(running.name, target.addresses, nodes, count_slots(running)),
@@ -88,7 +88,7 @@ class LocalProcesses:
                 Meter(
                     {name: process.plan.metrics_port for name, process in running.processes.items()},
                     {
-                        name: process_tree(process.pid)
+                        name: list_process_tree(process.pid)
                         for name, process in running.processes.items()
                         if process.pid is not None
                     },
@@ -97,7 +97,7 @@ class LocalProcesses:
 
 
 def count_slots(running: Launched) -> int:
-    """How many jobs all processes together run at a time, by the variables that they really have."""
+    """Count the jobs that all processes run at a time, by the variables that they really have."""
     variable = running.deployment.slots_variable
     return sum(
         int(process.plan.variables[variable])
@@ -106,10 +106,10 @@ def count_slots(running: Launched) -> int:
     )
 
 
-class Running:
-    """A deployment that runs already, reached by its addresses; only clients can be measured."""
+class RunningDeployment:
+    """A deployment that runs already, at known addresses; only clients can be measured."""
 
-    kind: Kind = "running"
+    kind: SiteKind = "running"
 
     def __init__(self, addresses: Sequence[str], ca_file: Path | None) -> None:
         self._addresses = tuple(addresses)
@@ -119,7 +119,7 @@ class Running:
 
     @asynccontextmanager
     async def open(self, deployment: str, _tls: bool, /) -> AsyncIterator[Site]:
-        """Connects; raises ValueError where a node cannot be called."""
+        """Connect; raise ValueError if a node cannot be called."""
         system, _ = find_deployment(deployment)
         target = Target(system.name, self._addresses, self._ca_file)
         async with connect(system, self._addresses, ca_file=self._ca_file) as client:
@@ -148,10 +148,10 @@ def require_certificates(ca_file: str) -> None:
         raise ValueError(f"--ca-file {ca_file} has no certificates in PEM form.") from None
 
 
-class Containers:
+class ComposeContainers:
     """Each node in a container of the generated compose file; clients come in by the published ports."""
 
-    kind: Kind = "containers"
+    kind: SiteKind = "containers"
 
     def __init__(self, console: Console, settings: Mapping[str, str]) -> None:
         self._console = console
@@ -159,36 +159,38 @@ class Containers:
 
     @asynccontextmanager
     async def open(self, deployment: str, _tls: bool, /) -> AsyncIterator[Site]:
-        """Builds the image, starts the containers, and takes them away."""
-        # Only this place needs the scripts for containers, which an image does not have.
-        from scripts.compose_proof import make_readable
+        """Build the image, start the containers, and remove them at the end."""
+        # Only this provider needs the scripts for containers, which an image does not have.
+        from scripts.compose_proof import make_certificates_readable
         from scripts.compose_stack import Stack
 
         system, table = find_deployment(deployment)
         with tempfile.TemporaryDirectory(prefix="charter-certs-") as folder:
             certificates = Path(folder)
             make_certificates(system, table.name, certificates)
-            make_readable(certificates)
+            make_certificates_readable(certificates)
             stack = Stack(system, table, self._console, certificates)
-            stack.made_up.update(self._settings)
+            stack.server_secrets.update(self._settings)
             try:
                 stack.up()
-                inside = _listening_port(system, table, self._settings)
-                addresses = tuple(f"127.0.0.1:{port}" for port in stack.published(inside))
+                port = _listening_port(system, table, self._settings)
+                addresses = tuple(f"127.0.0.1:{port}" for port in stack.list_published_ports(port))
                 require_addresses(deployment, table, addresses)
                 authority = str(certificates / "ca.crt")
-                inspected = inspect_containers(stack.run("ps", "--quiet").split())
+                containers = inspect_containers(stack.run("ps", "--quiet").split())
                 async with connect(system, addresses, ca_file=authority) as client:
                     yield Site(
                         Launch(
                             deployment,
                             addresses,
-                            {each.service: "" for each in inspected},
-                            sum(int(each.variables.get(table.slots_variable or "", 0)) for each in inspected),
+                            {each.service: "" for each in containers},
+                            sum(
+                                int(each.variables.get(table.slots_variable or "", 0)) for each in containers
+                            ),
                         ),
                         Target(system.name, addresses, authority),
                         client,
-                        Meter({}, {each.service: process_tree(each.pid) for each in inspected}),
+                        Meter({}, {each.service: list_process_tree(each.pid) for each in containers}),
                     )
             finally:
                 stack.down()
@@ -196,33 +198,33 @@ class Containers:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A running container, as the engine describes it."""
+    """A running container, as Docker describes it."""
 
     service: str
     pid: int
-    """Its first process, as the machine numbers it."""
+    """Its first process, by its id on the machine."""
     variables: Mapping[str, str]
 
 
 def inspect_containers(identifiers: Sequence[str]) -> list[Container]:
-    """Ask the engine about containers."""
+    """Inspect containers with `docker inspect`."""
     command = ["docker", "inspect", *identifiers]
     described = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return [read_container(each) for each in json.loads(described)]
+    return [parse_container(each) for each in json.loads(described)]
 
 
-def read_container(described: Mapping[str, object]) -> Container:
-    """A container from what `docker inspect` prints of it."""
+def parse_container(described: Mapping[str, object]) -> Container:
+    """Parse the output of `docker inspect` for one container."""
     state, config = described["State"], described["Config"]
     assert isinstance(state, dict)
     assert isinstance(config, dict)
-    # A variable that compose passes on and that has no value stands there without an equals sign.
+    # A variable that compose passes on without a value is listed without an equals sign.
     variables = dict(each.split("=", 1) for each in config["Env"] if "=" in each)
     return Container(config["Labels"]["com.docker.compose.service"], int(state["Pid"]), variables)
 
 
 def _listening_port(system: System, deployment: Deployment, settings: Mapping[str, str]) -> str:
-    """The port inside of the containers that clients call."""
+    """Find the port inside the containers that clients call."""
     node = deployment.nodes[deployment.ingress[0]]
     name = node.port_variable or ""
     return settings.get(name) or node.defaults.get(name) or system.variables[name].default or ""

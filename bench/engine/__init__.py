@@ -1,1 +1,1 @@
-"""The cost of the engine and of both designs beside hand-written gRPC services."""
+"""Benchmark of the engine and of both designs against hand-written gRPC services."""

@@ -1,4 +1,4 @@
-"""Hand-written gRPC services without an engine: the baselines.
+"""Baselines: hand-written gRPC services without the engine.
 
 `python -m bench.engine.bare_services ROLE PORT [ADDRESS …]` serves one of them.
 """
@@ -26,14 +26,14 @@ SYSTEM = "taskqueue"
 
 
 class BareQueue(internal_grpc.QueueInternalServiceServicer):
-    """Answers an enqueue, as little as an answer can be."""
+    """Queue that accepts every enqueue and stores nothing."""
 
     async def EnqueueJob(self, _request: Any, _context: Any) -> Any:  # noqa: N802
         return internal.EnqueueJobResponse(accepted=True)
 
 
 class BareJob(internal_grpc.JobInternalServiceServicer):
-    """Keeps created jobs in a dictionary."""
+    """Job service that stores created jobs in a dictionary."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Any] = {}
@@ -45,7 +45,7 @@ class BareJob(internal_grpc.JobInternalServiceServicer):
 
 
 class BareGateway(public_grpc.TaskQueuePublicServiceServicer):
-    """Creates, then enqueues."""
+    """Gateway that creates a job, then enqueues it."""
 
     def __init__(self, job: grpc.aio.Channel, queue: grpc.aio.Channel) -> None:
         self._job = internal_grpc.JobInternalServiceStub(job)
@@ -58,7 +58,7 @@ class BareGateway(public_grpc.TaskQueuePublicServiceServicer):
 
 
 class BareSubmit(public_grpc.TaskQueuePublicServiceServicer):
-    """Answers a submit and a question for a result at once and keeps nothing: an echo with real messages."""
+    """Echo with real messages: answers a submit and a poll for a result at once, and stores nothing."""
 
     async def SubmitJob(self, _request: Any, _context: Any) -> Any:  # noqa: N802
         return public.SubmitJobResponse(
@@ -86,13 +86,13 @@ SERVICERS: dict[str, tuple[Any, Any]] = {
 
 
 async def serve(role: str, port: int, upstreams: list[str]) -> None:
-    """Serves one of the baselines until it is killed."""
+    """Serve one of the baselines until it is killed."""
     server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-    called = zip(upstreams, ("job", "queue"), strict=False)
-    channels = [open_channel(address, component) for address, component in called]
+    callees = zip(upstreams, ("job", "queue"), strict=False)
+    channels = [open_channel(address, component) for address, component in callees]
     add, servicer = SERVICERS[role]
     add(servicer(*channels), server)
-    tls = credentials()
+    tls = read_credentials()
     if tls is None:
         server.add_insecure_port(f"127.0.0.1:{port}")
     else:
@@ -104,8 +104,8 @@ async def serve(role: str, port: int, upstreams: list[str]) -> None:
     await server.wait_for_termination()
 
 
-def credentials() -> Credentials | None:
-    """The same certificates as the nodes it is compared with, or the authority alone, or none."""
+def read_credentials() -> Credentials | None:
+    """Read the certificates of the compared nodes, the authority alone, or none, by the environment."""
     files = [
         os.environ[name] for name in ("TLS_CERT_FILE", "TLS_KEY_FILE", "TLS_CA_FILE") if name in os.environ
     ]
@@ -115,8 +115,8 @@ def credentials() -> Credentials | None:
 
 
 def open_channel(address: str, component: str) -> grpc.aio.Channel:
-    """A connection without any settings of ours, to one component."""
-    tls = credentials()
+    """Open a channel to one component, without settings of the engine."""
+    tls = read_credentials()
     if tls is None:
         return grpc.aio.insecure_channel(address)
     options = [("grpc.ssl_target_name_override", server_name(SYSTEM, component))]

@@ -1,4 +1,4 @@
-"""What the engine costs: the same messages through hand-written gRPC and through the engine, in one run.
+"""Benchmark of the engine: the same messages through hand-written gRPC and through the engine, in one run.
 
 `nox -s bench -- engine` prints the ratios and writes them to `bench/results/engine.json`.
 """
@@ -16,26 +16,28 @@ from typing import Any
 
 from rich.console import Console
 
-from bench.engine.retained_jobs import retained
-from bench.engine.servers import bare, engine, measured
-from bench.machine import describe
-from bench.pickup import pickup
+from bench.engine.idle_nodes import find_exceeded, measure_idle_nodes
+from bench.engine.retained_jobs import measure_retained_jobs
+from bench.engine.servers import measure_calls, start_bare, start_engine
+from bench.machine import describe_host
+from bench.pickup import measure_pickup
 from bench.report.terminal import narrow_table
 from runtime.certs import make_certificates
 from runtime.node.systems import load_system
 from runtime.transport.grpc.carrier import CARRIERS
 
 DEPLOYMENT = "taskqueue.microservices"
+DEPLOYMENTS = (DEPLOYMENT, "taskqueue.monolith")
 RESULTS = Path(__file__).parents[1] / "results"
 PAIRS = 5
 CALLS = 8000
-"""So many that processor time, which is counted in ticks of 10 ms, is known to a few hundredths."""
+"""Enough that CPU time, which is counted in ticks of 10 ms, is exact to a few hundredths."""
 IN_FLIGHT = 32
 
 
 def main(_arguments: list[str]) -> int:
-    """Runs all comparisons; 1 if one misses its bar."""
-    found: dict[str, Any] = {"machine": describe(), "command": "nox -s bench -- engine", "bars": {}}
+    """Run all comparisons; return 1 if one misses its bar."""
+    found: dict[str, Any] = {"machine": describe_host(), "command": "nox -s bench -- engine", "bars": {}}
     console = Console()
     with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
         for name, method, tls, bars in (
@@ -52,27 +54,30 @@ def main(_arguments: list[str]) -> int:
                 found[title] = row
                 found["bars"][title] = {"ratio": row["calls_per_s_ratio"], "at_least": bars.get(carrier)}
                 console.print(f"{title}: {row['calls_per_s_ratio']:.2f}x")
-    found["idle pickup"] = asyncio.run(pickup(DEPLOYMENT))
-    found["retained jobs"] = asyncio.run(retained())
+    found["idle pickup"] = asyncio.run(measure_pickup(DEPLOYMENT))
+    found["retained jobs"] = asyncio.run(measure_retained_jobs())
+    found["idle nodes"] = {each: asyncio.run(measure_idle_nodes(each)) for each in DEPLOYMENTS}
     _show(console, found)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "engine.json").write_text(json.dumps(found, indent=2) + "\n")
     missed = [name for name, each in found["bars"].items() if each["ratio"] < (each["at_least"] or 0)]
+    for name, figures in found["idle nodes"].items():
+        missed += [f"{name}: {each}" for each in find_exceeded(figures)]
     console.print(f"Missed: {', '.join(missed)}" if missed else "Every bar is met.")
     return int(bool(missed))
 
 
 def compare(method: str, certificates: Path | None) -> dict[str, dict[str, Any]]:
-    """Interleaved runs of the baseline and the engine with each carrier.
-
-    Medians, so that one bad moment does not count.
-    """
+    """Compare interleaved runs of the baseline and of the engine with each carrier, by their medians."""
     with ExitStack() as running:
-        sides = {"bare": running.enter_context(bare(method, certificates))}
+        sides = {"bare": running.enter_context(start_bare(method, certificates))}
         for carrier in CARRIERS:
-            sides[carrier] = running.enter_context(engine(method, certificates, carrier))
+            sides[carrier] = running.enter_context(start_engine(method, certificates, carrier))
         runs = [
-            {name: measured(side, method, certificates, CALLS, IN_FLIGHT) for name, side in sides.items()}
+            {
+                name: measure_calls(side, method, certificates, CALLS, IN_FLIGHT)
+                for name, side in sides.items()
+            }
             for _ in range(PAIRS)
         ]
     medians = {
@@ -111,3 +116,8 @@ def _show(console: Console, found: Mapping[str, Any]) -> None:
     console.print(table)
     console.print(f"idle pickup: {found['idle pickup']}")
     console.print(f"retained jobs: {found['retained jobs']}")
+    for name, figures in found["idle nodes"].items():
+        console.print(
+            f"{name}: ready after {figures['ready_s']} s; at most {figures['memory_mib']} MiB and "
+            f"{figures['idle_percent']} % of a core for an idle node"
+        )

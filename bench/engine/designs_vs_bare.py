@@ -1,10 +1,9 @@
-"""Both designs beside bare gRPC in one run: `nox -s bench -- designs-vs-bare` prints ratios and their bars.
+"""Benchmark `nox -s bench -- designs-vs-bare`: both designs against bare gRPC in one run, with bars.
 
-Every ratio is of two things measured right after each other, and the middle of several such pairs. Beside the
-ratio of rates stands that of processor time, which other programs on the machine disturb less. A submit is
-held against a bare echo with its messages. A job, from its submit to its result in the client's hands, is
-held against the same client with echoes that answer both at once, for as many calls as it took over the
-network.
+Every ratio is of two sides measured right after each other, and the median of several such pairs. Beside the
+ratio of rates is that of CPU time, which other programs on the machine disturb less. A submit is compared
+with a bare echo with its messages. A job, from its submit to the answer with its result, is compared with the
+same client on echoes that answer both at once, for as many calls as the job took over the network.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ import psutil
 from rich.console import Console
 
 from bench.capacity import JOB, REQUESTS
-from bench.engine.servers import Side, carried_by, processes
-from bench.machine import describe, free_port
+from bench.engine.servers import Side, start_processes, use_carrier
+from bench.machine import allocate_port, describe_host
 from bench.report.terminal import narrow_table
 from generated.taskqueue.clients import TaskQueuePublicServiceClient
 from generated.taskqueue.messages import (
@@ -42,7 +41,7 @@ PAIRS = 5
 CALLS = 3200
 IN_FLIGHT = 32
 LOADS = 2
-"""Client processes against six nodes; one of them is no match for so many."""
+"""Client processes against six nodes; a single one does not saturate them."""
 _BUSY_MS = 600_000
 
 RPCS: Mapping[str, Callable[[float], float]] = {
@@ -51,31 +50,31 @@ RPCS: Mapping[str, Callable[[float], float]] = {
         (1 + len(REQUESTS["submit"])) + len(JOB) + (1 + len(REQUESTS["result"])) + 2 * early
     ),
 }
-"""Calls over the network for a job, from submit to result, with so many questions asked too early."""
+"""Calls over the network for a job, from submit to result, with that many polls before the end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
-    """Something that was done so many times a second, and what it cost in all processes together."""
+class RpcRate:
+    """A rate per second, and the CPU time of all processes for each call or job."""
 
     per_s: float
     cpu_us: float
     rpcs: float = 1.0
-    """Calls over the network that each of them took."""
+    """Calls over the network for each of them."""
 
-    def for_rpcs(self, rpcs: float) -> Rate:
-        """What it would be if each took so many calls of the same kind."""
-        return Rate(self.per_s * self.rpcs / rpcs, self.cpu_us * rpcs / self.rpcs, rpcs)
+    def scale_to_rpcs(self, rpcs: float) -> RpcRate:
+        """Scale to that many calls over the network for each of them."""
+        return RpcRate(self.per_s * self.rpcs / rpcs, self.cpu_us * rpcs / self.rpcs, rpcs)
 
 
 def main(_arguments: list[str]) -> int:
-    """Runs all comparisons; 1 if one misses its bar."""
+    """Run all comparisons; return 1 if one misses its bar."""
     console = Console()
-    before = describe()
+    before = describe_host()
     found = {}
     for carrier in CARRIERS:
-        with carried_by(carrier):
-            for name, row in asyncio.run(_all(console, carrier)).items():
+        with use_carrier(carrier):
+            for name, row in asyncio.run(_compare_all(console, carrier)).items():
                 found[f"{name}, {carrier}"] = row
     rows = {
         f"{title}, {carrier}": (found[f"{name}, {carrier}"], bar if carrier == DEFAULT else None)
@@ -99,50 +98,56 @@ def main(_arguments: list[str]) -> int:
         )
     console.print(table)
     bars = {name: {"ratio": row["ratio"], "at_least": bar} for name, (row, bar) in rows.items()}
-    told = {"machine": before, "command": "nox -s bench -- designs-vs-bare", "bars": bars, **found}
+    report = {"machine": before, "command": "nox -s bench -- designs-vs-bare", "bars": bars, **found}
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "designs-vs-bare.json").write_text(json.dumps(told, indent=2) + "\n")
+    (RESULTS / "designs-vs-bare.json").write_text(json.dumps(report, indent=2) + "\n")
     missed = [name for name, (row, bar) in rows.items() if bar and row["ratio"] < bar]
     console.print(f"Missed: {'; '.join(missed)}" if missed else "Every bar is met.")
     return int(bool(missed))
 
 
-async def _all(console: Console, carrier: str) -> dict[str, dict[str, float]]:
+async def _compare_all(console: Console, carrier: str) -> dict[str, dict[str, float]]:
     console.print(f"carried by {carrier}")
     found = {}
     async with launched("taskqueue.monolith", ports="auto", tls=False) as nodes, nodes.client() as client:
-        # With all slots taken a submit is only a submit: no job is run while others are taken in.
+        # Keep all slots busy, so that no job runs during the submits.
         for _ in range(NODES):
             await _submit(client, _BUSY_MS)
-        with _echoes(1) as echo:
-            found["one node"] = await _pairs(
-                console, "one node", lambda: _calls(echo, 1), lambda: _calls(_side(nodes, 1), 1)
+        with _start_echoes(1) as echo:
+            found["one node"] = await _measure_pairs(
+                console,
+                "one node",
+                lambda: _measure_submits(echo, 1),
+                lambda: _measure_submits(_select_side(nodes, 1), 1),
             )
-        with _echoes(NODES) as echoes:
-            found["six nodes"] = await _pairs(
-                console, "six nodes", lambda: _calls(echoes, LOADS), lambda: _calls(_side(nodes), LOADS)
+        with _start_echoes(NODES) as echoes:
+            found["six nodes"] = await _measure_pairs(
+                console,
+                "six nodes",
+                lambda: _measure_submits(echoes, LOADS),
+                lambda: _measure_submits(_select_side(nodes), LOADS),
             )
     for name, rpcs in RPCS.items():
-        with _echoes(NODES) as echoes:
+        with _start_echoes(NODES) as echoes:
             async with launched(f"taskqueue.{name}", ports="auto", tls=False) as running:
-                found[f"{name} jobs"] = await _pairs(
+                found[f"{name} jobs"] = await _measure_pairs(
                     console,
                     f"{name} jobs",
-                    partial(_jobs, echoes, RPCS["monolith"]),
-                    partial(_jobs, _side(running), rpcs),
+                    partial(_measure_jobs, echoes, RPCS["monolith"]),
+                    partial(_measure_jobs, _select_side(running), rpcs),
                 )
     return found
 
 
-async def _pairs(
+async def _measure_pairs(
     console: Console,
     name: str,
-    bare: Callable[[], Awaitable[Rate]],
-    ours: Callable[[], Awaitable[Rate]],
+    bare: Callable[[], Awaitable[RpcRate]],
+    ours: Callable[[], Awaitable[RpcRate]],
 ) -> dict[str, float]:
-    """Measures both in turns. What bare gRPC would allow is its RPCs a second over those of a thing."""
+    """Measure both sides in turns, with bare gRPC scaled to as many calls as ours took."""
     measured = [(await bare(), await ours()) for _ in range(PAIRS)]
-    rows = [(plain.for_rpcs(own.rpcs), own) for plain, own in measured]
+    rows = [(plain.scale_to_rpcs(own.rpcs), own) for plain, own in measured]
     found = {
         "rpcs": statistics.median(own.rpcs for _, own in rows),
         "bare_per_s": statistics.median(plain.per_s for plain, _ in rows),
@@ -152,32 +157,34 @@ async def _pairs(
         "ours_cpu_us": statistics.median(own.cpu_us for _, own in rows),
         "cpu_ratio": statistics.median(plain.cpu_us / own.cpu_us for plain, own in rows),
     }
-    console.print(f"{name}: {found['ratio']:.2f}x, by processor time {found['cpu_ratio']:.2f}x")
+    console.print(f"{name}: {found['ratio']:.2f}x, by CPU time {found['cpu_ratio']:.2f}x")
     return {key: round(value, 3) for key, value in found.items()}
 
 
-async def _calls(side: Side, clients: int) -> Rate:
-    """Submits from so many client processes."""
+async def _measure_submits(side: Side, clients: int) -> RpcRate:
+    """Measure submits from that many client processes."""
     before = side.cpu()
-    told = await asyncio.gather(*(_load(side.address, IN_FLIGHT // clients) for _ in range(clients)))
-    calls = sum(each["calls"] for each in told)
+    reports = await asyncio.gather(*(_run_client(side.address, IN_FLIGHT // clients) for _ in range(clients)))
+    calls = sum(each["calls"] for each in reports)
     cpu_us = (side.cpu() - before) / calls * 1e6 + statistics.fmean(
-        each["client_cpu_us_per_call"] for each in told
+        each["client_cpu_us_per_call"] for each in reports
     )
-    return Rate(sum(each["calls_per_s"] for each in told), cpu_us)
+    return RpcRate(sum(each["calls_per_s"] for each in reports), cpu_us)
 
 
-async def _jobs(side: Side, rpcs: Callable[[float], float]) -> Rate:
-    """Jobs from their submit to their result in the client's hands."""
+async def _measure_jobs(side: Side, rpcs: Callable[[float], float]) -> RpcRate:
+    """Measure jobs from their submit to the answer with their result."""
     before = side.cpu()
-    told = await asyncio.gather(*(_load(side.address, IN_FLIGHT // LOADS, "job") for _ in range(LOADS)))
-    jobs, early = sum(each["calls"] for each in told), statistics.fmean(each["early"] for each in told)
-    clients_us = statistics.fmean(each["client_cpu_us_per_call"] for each in told)
+    reports = await asyncio.gather(
+        *(_run_client(side.address, IN_FLIGHT // LOADS, "job") for _ in range(LOADS))
+    )
+    jobs, early = sum(each["calls"] for each in reports), statistics.fmean(each["early"] for each in reports)
+    clients_us = statistics.fmean(each["client_cpu_us_per_call"] for each in reports)
     cpu_us = (side.cpu() - before) / jobs * 1e6 + clients_us
-    return Rate(sum(each["calls_per_s"] for each in told), cpu_us, rpcs(early))
+    return RpcRate(sum(each["calls_per_s"] for each in reports), cpu_us, rpcs(early))
 
 
-async def _load(address: str, in_flight: int, method: str = "submit") -> Mapping[str, float]:
+async def _run_client(address: str, in_flight: int, method: str = "submit") -> Mapping[str, float]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bench.engine.load", address, method, str(CALLS), str(in_flight), ""),
         stdout=subprocess.PIPE,
@@ -185,8 +192,8 @@ async def _load(address: str, in_flight: int, method: str = "submit") -> Mapping
     output, _ = await process.communicate()
     if process.returncode:
         raise RuntimeError(f"a client ended with code {process.returncode}")
-    told: dict[str, float] = json.loads(output)
-    return told
+    report: dict[str, float] = json.loads(output)
+    return report
 
 
 async def _submit(client: Client, work_ms: int) -> None:
@@ -194,18 +201,18 @@ async def _submit(client: Client, work_ms: int) -> None:
     await client.of(TaskQueuePublicServiceClient).submit_job(request, client.call())
 
 
-def _side(running: Launched, nodes: int | None = None) -> Side:
-    """All processes of a deployment, or the first so many of its addresses and all that serves them."""
+def _select_side(running: Launched, nodes: int | None = None) -> Side:
+    """Select all processes of a deployment, or its first few addresses and their processes."""
     addresses: Sequence[str] = running.env["CHARTER_ADDRESS"].split(",")[:nodes]
     pids = [process.pid for process in list(running.processes.values())[:nodes] if process.pid is not None]
     return Side([psutil.Process(pid) for pid in pids], ",".join(addresses))
 
 
 @contextmanager
-def _echoes(count: int) -> Iterator[Side]:
-    ports = {f"submit-{number}": free_port() for number in range(count)}
+def _start_echoes(count: int) -> Iterator[Side]:
+    ports = {f"submit-{number}": allocate_port() for number in range(count)}
     commands: dict[str, tuple[list[str], dict[str, str]]] = {
         name: (["bench.engine.bare_services", "submit", str(port)], {}) for name, port in ports.items()
     }
-    with processes(commands, ports) as started:
+    with start_processes(commands, ports) as started:
         yield Side(started, ",".join(f"127.0.0.1:{port}" for port in ports.values()))

@@ -1,6 +1,6 @@
-"""What handlers and guards cost without a network: one monolith node in this process, called from within.
+"""CPU cost of handlers and guards without a network: one monolith node that is called in this process.
 
-`python -m bench.engine.in_process` prints processor microseconds for each kind of call as one JSON line.
+`python -m bench.engine.in_process` prints CPU microseconds for each kind of call as one JSON line.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ CALLS = 2000
 _NODES = 6
 
 
-async def inside(stream: TextIO) -> dict[str, float]:
-    """Processor microseconds of a call between two components, and of each public method with all it causes.
+async def measure_in_process(stream: TextIO) -> dict[str, float]:
+    """Measure the CPU microseconds of a call between two components, and of each public method.
 
-    A submit is measured with nobody to run the job, then with a worker until the job has ended.
+    A submit is measured without a worker, then with one until the job has ended.
     """
-    parts = _node(stream)
+    parts = _assemble_node(stream)
     local = QueueInternalServiceClient(LocalChannel(SYSTEM, parts.endpoints, "gateway"))
     public = TaskQueuePublicServiceClient(LocalChannel(SYSTEM, parts.endpoints, "client"))
     world, log = parts.world, parts.log
@@ -53,24 +53,24 @@ async def inside(stream: TextIO) -> dict[str, float]:
         return answer.job_id
 
     ids = [await submit(0) for _ in range(100)]
-    found = {
-        "local": await _cost(
+    costs = {
+        "local": await _measure_call(
             lambda number: local.enqueue_job(EnqueueJobRequest(job_id=ids[number % 100]), call("gateway"))
         ),
-        "submit": await _cost(submit),
+        "submit": await _measure_call(submit),
     }
-    found["job"] = found["submit"] + await _run_all(parts, CALLS + 100)
-    found["status"] = await _cost(
+    costs["job"] = costs["submit"] + await _measure_runs(parts, CALLS + 100)
+    costs["status"] = await _measure_call(
         lambda number: public.get_job_status(GetJobStatusRequest(job_id=ids[number % 100]), call("client"))
     )
-    found["result"] = await _cost(
+    costs["result"] = await _measure_call(
         lambda number: public.get_job_result(GetJobResultRequest(job_id=ids[number % 100]), call("client"))
     )
-    return {name: round(each, 2) for name, each in found.items()}
+    return {name: round(each, 2) for name, each in costs.items()}
 
 
-async def _run_all(parts: Assembly, jobs: int) -> float:
-    """What it costs to run a job that waits, from its dispatch to its end."""
+async def _measure_runs(parts: Assembly, jobs: int) -> float:
+    """Measure the CPU microseconds of running a queued job, from its dispatch to its end."""
     stopping = asyncio.Event()
     before, ended = time.process_time(), parts.metrics.served + 8 * jobs
     running = [asyncio.ensure_future(work) for _, work in parts.background(stopping)]
@@ -84,14 +84,14 @@ async def _run_all(parts: Assembly, jobs: int) -> float:
     return cost
 
 
-async def _cost(call: Callable[[int], Awaitable[object]]) -> float:
+async def _measure_call(call: Callable[[int], Awaitable[object]]) -> float:
     before = time.process_time()
     for number in range(CALLS):
         await call(number)
     return (time.process_time() - before) / CALLS * 1e6
 
 
-def _node(stream: TextIO) -> Assembly:
+def _assemble_node(stream: TextIO) -> Assembly:
     deployment = SYSTEM.deployments["monolith"]
     environ = {
         "NODE_INDEX": "0",
@@ -99,17 +99,17 @@ def _node(stream: TextIO) -> Assembly:
         "WORKER_ID": "inside",
     }
     return Assembly(
-        SYSTEM, deployment, deployment.nodes["monolith"], environ, RealWorld(), _nowhere, stream=stream
+        SYSTEM, deployment, deployment.nodes["monolith"], environ, RealWorld(), _refuse_channel, stream=stream
     )
 
 
-def _nowhere(_parts: Assembly, _component: str, service: str) -> Channel:
+def _refuse_channel(_parts: Assembly, _component: str, service: str) -> Channel:
     raise LookupError(f"{service} is not in this process")
 
 
 if __name__ == "__main__":
     with (
-        Path(os.devnull).open("w") as nothing,
+        Path(os.devnull).open("w") as devnull,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        print(json.dumps(runner.run(inside(nothing))))
+        print(json.dumps(runner.run(measure_in_process(devnull))))

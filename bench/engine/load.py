@@ -1,8 +1,8 @@
-"""A client that keeps so many calls in flight: `python -m bench.engine.load` prints one JSON line of results.
+"""Load client with a fixed number of calls in flight: `python -m bench.engine.load` prints a line of JSON.
 
-It is a process of its own, speaks bare gRPC, and is the same for a baseline and for what is compared with it.
-With `typed` at the end it uses a generated client instead, to see what that costs. The method `job` is a
-submit and then questions for the result until it is there.
+It is a process of its own with bare gRPC, the same for both sides of a comparison. With `typed` at the end it
+uses a generated client instead, to measure that. The method `job` is a submit and then polls until the result
+is ready.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import grpc
 import grpc.aio
 import uvloop
 
-from bench.engine.bare_services import SYSTEM, credentials, open_channel
+from bench.engine.bare_services import SYSTEM, open_channel, read_credentials
 from generated import taskqueue_internal_pb2 as internal
 from generated import taskqueue_public_pb2 as public
 from runtime.client import Client
@@ -28,7 +28,7 @@ from runtime.node.systems import load_system
 
 Caller = Callable[[], Awaitable[object]]
 PAUSE_S = 0.02
-"""Between two questions for a result."""
+"""Between two polls for a result."""
 
 METHODS: dict[str, tuple[str, str, Any, Any]] = {
     "enqueue": (
@@ -46,11 +46,15 @@ METHODS: dict[str, tuple[str, str, Any, Any]] = {
 }
 
 
-async def load(
+async def run_calls(
     address: str, method: str, calls: int, in_flight: int, token: str, *, typed: bool = False
 ) -> dict[str, float]:
-    """Makes so many calls, so many at a time."""
-    async with _typed(address, method, token) if typed else _bare(address, method, token) as call:
+    """Make that many calls, with so many in flight."""
+    async with (
+        _open_typed_caller(address, method, token)
+        if typed
+        else _open_bare_caller(address, method, token) as call
+    ):
 
         async def keep_calling(count: int) -> None:
             for _ in range(count):
@@ -69,8 +73,8 @@ async def load(
     }
 
 
-async def jobs(addresses: list[str], count: int, users: int) -> dict[str, float]:
-    """Has so many users submit a job and ask for its result until it is there, so many jobs in all."""
+async def run_jobs(addresses: list[str], count: int, users: int) -> dict[str, float]:
+    """Run that many jobs: each user submits one and polls until its result is ready."""
     channels = [open_channel(each, "gateway") for each in addresses]
     submit, result = (
         f"/taskqueue.v1.TaskQueuePublicService/{each}" for each in ("SubmitJob", "GetJobResult")
@@ -78,26 +82,26 @@ async def jobs(addresses: list[str], count: int, users: int) -> dict[str, float]
     request = METHODS["submit"][2]
     stubs = [
         (
-            _stub(each, submit, type(request), public.SubmitJobResponse),
-            _stub(each, result, public.GetJobResultRequest, public.GetJobResultResponse),
+            _create_stub(each, submit, type(request), public.SubmitJobResponse),
+            _create_stub(each, result, public.GetJobResultRequest, public.GetJobResultResponse),
         )
         for each in channels
     ]
     turns, early = itertools.cycle(stubs), 0
 
-    async def one() -> None:
+    async def run_job() -> None:
         nonlocal early
-        send, ask = next(turns)
+        send, poll = next(turns)
         accepted = await send(request, timeout=5)
-        while not (await ask(public.GetJobResultRequest(job_id=accepted.job_id), timeout=5)).result_ready:
+        while not (await poll(public.GetJobResultRequest(job_id=accepted.job_id), timeout=5)).result_ready:
             early += 1
             await asyncio.sleep(PAUSE_S)
 
     async def user() -> None:
         for _ in range(count // users):
-            await one()
+            await run_job()
 
-    await asyncio.gather(*(one() for _ in range(20)))
+    await asyncio.gather(*(run_job() for _ in range(20)))
     early, started, cpu = 0, time.perf_counter(), time.process_time()
     await asyncio.gather(*(user() for _ in range(users)))
     seconds, busy = time.perf_counter() - started, time.process_time() - cpu
@@ -112,19 +116,19 @@ async def jobs(addresses: list[str], count: int, users: int) -> dict[str, float]
     }
 
 
-def _stub(channel: grpc.aio.Channel, path: str, request: Any, response: Any) -> Any:
+def _create_stub(channel: grpc.aio.Channel, path: str, request: Any, response: Any) -> Any:
     return channel.unary_unary(
         path, request_serializer=request.SerializeToString, response_deserializer=response.FromString
     )
 
 
 @asynccontextmanager
-async def _bare(address: str, method: str, token: str) -> AsyncIterator[Caller]:
-    """Several addresses, with commas between, are called in turn."""
+async def _open_bare_caller(address: str, method: str, token: str) -> AsyncIterator[Caller]:
+    """Open bare channels; several addresses, separated by commas, are called in turn."""
     path, component, request, response = METHODS[method]
     channels = [open_channel(each, component) for each in address.split(",")]
     calls: Iterator[Any] = itertools.cycle(
-        [_stub(channel, path, type(request), response) for channel in channels]
+        [_create_stub(channel, path, type(request), response) for channel in channels]
     )
     metadata = (("authorization", f"Bearer {token}"),) if token else ()
     yield lambda: next(calls)(request, timeout=5, metadata=metadata)
@@ -133,7 +137,7 @@ async def _bare(address: str, method: str, token: str) -> AsyncIterator[Caller]:
 
 
 @asynccontextmanager
-async def _typed(address: str, method: str, token: str) -> AsyncIterator[Caller]:
+async def _open_typed_caller(address: str, method: str, token: str) -> AsyncIterator[Caller]:
     path, _, request, _ = METHODS[method]
     system = load_system(SYSTEM)
     table = next(
@@ -143,7 +147,7 @@ async def _typed(address: str, method: str, token: str) -> AsyncIterator[Caller]
         system,
         lambda _component: (address,),
         principal="gateway" if token else None,
-        tls=credentials(),
+        tls=read_credentials(),
         token=token or None,
     )
     async with client:
@@ -156,7 +160,9 @@ if __name__ == "__main__":
     address, method, calls, in_flight, token, *how = sys.argv[1:]
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if method == "job":
-            print(json.dumps(runner.run(jobs(address.split(","), int(calls), int(in_flight)))))
+            print(json.dumps(runner.run(run_jobs(address.split(","), int(calls), int(in_flight)))))
             sys.exit()
-        found = runner.run(load(address, method, int(calls), int(in_flight), token, typed=how == ["typed"]))
-        print(json.dumps(found))
+        report = runner.run(
+            run_calls(address, method, int(calls), int(in_flight), token, typed=how == ["typed"])
+        )
+        print(json.dumps(report))

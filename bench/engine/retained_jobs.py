@@ -1,4 +1,4 @@
-"""What a million kept jobs cost: bytes for each, and the time of a page beside that of a small store."""
+"""Cost of a million retained jobs: bytes of each, and the time of a page against that of a small store."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from runtime.world import RealWorld
 FEW, MANY, PAGE = 10_000, 1_000_000, 200
 
 
-async def retained() -> dict[str, Any]:
-    """Fills a small and a large store and reads pages from anywhere in both."""
-    few, _ = await _filled(FEW)
-    many, bytes_each = await _filled(MANY)
-    small, large = await _page_ms(few, FEW), await _page_ms(many, MANY)
+async def measure_retained_jobs() -> dict[str, Any]:
+    """Measure the memory and page times of a small and a large store."""
+    few, _ = await _fill_store(FEW)
+    many, bytes_each = await _fill_store(MANY)
+    small, large = await _measure_page_ms(few, FEW), await _measure_page_ms(many, MANY)
     return {
         "jobs": MANY,
         "bytes_per_job": round(bytes_each),
@@ -37,7 +37,7 @@ async def retained() -> dict[str, Any]:
     }
 
 
-async def _filled(count: int) -> tuple[MemoryStore[JobRecord], float]:
+async def _fill_store(count: int) -> tuple[MemoryStore[JobRecord], float]:
     world = RealWorld()
     store: MemoryStore[JobRecord] = MemoryStore(SYSTEM, JOB, JobRecord, world, Metrics())
     log = Log("bench", "ERROR", world)
@@ -54,8 +54,8 @@ async def _filled(count: int) -> tuple[MemoryStore[JobRecord], float]:
     return store, (psutil.Process(os.getpid()).memory_info().rss - before) / count
 
 
-async def _page_ms(store: MemoryStore[JobRecord], count: int) -> float:
-    """The median over pages from the front, the middle and near the end, of all states together."""
+async def _measure_page_ms(store: MemoryStore[JobRecord], count: int) -> float:
+    """Measure the median over pages at the front, in the middle and near the end, of all states."""
     times = []
     for offset in [0, count // 2, count - 2 * PAGE] * 30:
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What is compared: processes that serve, the same way for a baseline and for the engine."""
+"""Server processes of a comparison: the baseline's and the engine's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.machine import free_port
+from bench.machine import allocate_port
 from runtime.transport.grpc.carrier import DEFAULT, VARIABLE
 
 DEPLOYMENT = "taskqueue.microservices"
@@ -24,53 +24,53 @@ DEPLOYMENT = "taskqueue.microservices"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two sides of a comparison: processes, and the address that is called."""
+    """One side of a comparison: its processes, and the address that clients call."""
 
     processes: list[psutil.Process]
     address: str
 
     def cpu(self) -> float:
-        """Processor seconds of all its processes so far."""
+        """Read the CPU seconds of all its processes so far."""
         return sum(sum(each.cpu_times()[:2]) for each in self.processes)
 
 
 @contextmanager
-def bare(method: str, certificates: Path | None) -> Iterator[Side]:
-    """Hand-written services: one that is called, or a chain of three."""
-    ports = {role: free_port() for role in ("gateway", "job", "queue")}
+def start_bare(method: str, certificates: Path | None) -> Iterator[Side]:
+    """Start hand-written services: a single one, or a chain of three."""
+    ports = {role: allocate_port() for role in ("gateway", "job", "queue")}
     roles = ["queue"] if method == "enqueue" else ["job", "queue", "gateway"]
     upstreams = {"gateway": [f"127.0.0.1:{ports['job']}", f"127.0.0.1:{ports['queue']}"]}
     commands = {
         role: (
             ["bench.engine.bare_services", role, str(ports[role]), *upstreams.get(role, [])],
-            environ(role, certificates),
+            credential_variables(role, certificates),
         )
         for role in roles
     }
-    with processes(commands, ports) as started:
+    with start_processes(commands, ports) as started:
         yield Side(started, f"127.0.0.1:{ports[roles[-1]]}")
 
 
 @contextmanager
-def engine(method: str, certificates: Path | None, carrier: str = DEFAULT) -> Iterator[Side]:
-    """The same services under the engine, with one of its carriers."""
-    ports = {role: free_port() for role in ("gateway", "job", "queue")}
+def start_engine(method: str, certificates: Path | None, carrier: str = DEFAULT) -> Iterator[Side]:
+    """Start the same services with the engine and one of its carriers."""
+    ports = {role: allocate_port() for role in ("gateway", "job", "queue")}
     roles = ["queue"] if method == "enqueue" else ["job", "queue", "gateway"]
     wiring = {f"{role.upper()}_PORT": str(port) for role, port in ports.items()}
     wiring |= {f"{role.upper()}_SERVICE_ADDR": f"127.0.0.1:{port}" for role, port in ports.items()}
-    wiring["RESULT_SERVICE_ADDR"] = f"127.0.0.1:{free_port()}"
+    wiring["RESULT_SERVICE_ADDR"] = f"127.0.0.1:{allocate_port()}"
     commands = {
         role: (
             ["runtime.serve", f"{DEPLOYMENT}.{role}"],
-            {**wiring, **environ(role, certificates), VARIABLE: carrier},
+            {**wiring, **credential_variables(role, certificates), VARIABLE: carrier},
         )
         for role in roles
     }
-    with processes(commands, ports) as started:
+    with start_processes(commands, ports) as started:
         yield Side(started, f"127.0.0.1:{ports[roles[-1]]}")
 
 
-def measured(
+def measure_calls(
     side: Side,
     method: str,
     certificates: Path | None,
@@ -79,10 +79,10 @@ def measured(
     *,
     typed: bool = False,
 ) -> dict[str, float]:
-    """Has a client make so many calls, and looks what that costs on either end."""
+    """Run a client that makes that many calls, and measure the CPU time of both ends."""
     caller = "gateway" if method == "enqueue" else ""
-    variables = environ(caller, certificates)
-    proof = token(caller) if caller and certificates is None else ""
+    variables = credential_variables(caller, certificates)
+    bearer = create_token(caller) if caller and certificates is None else ""
     command = [
         sys.executable,
         "-m",
@@ -91,25 +91,25 @@ def measured(
         method,
         str(calls),
         str(in_flight),
-        proof,
+        bearer,
     ]
     command += ["typed"] if typed else []
     before = side.cpu()
     done = subprocess.run(
         command, env={**os.environ, **variables}, capture_output=True, text=True, check=True
     )
-    told: dict[str, float] = json.loads(done.stdout)
+    report: dict[str, float] = json.loads(done.stdout)
     return {
-        "calls_per_s": told["calls_per_s"],
-        "cpu_us_per_call": (side.cpu() - before) / told["calls"] * 1e6,
-        "client_cpu_us_per_call": told["client_cpu_us_per_call"],
-        "client_cpu_share": told["client_cpu_share"],
+        "calls_per_s": report["calls_per_s"],
+        "cpu_us_per_call": (side.cpu() - before) / report["calls"] * 1e6,
+        "client_cpu_us_per_call": report["client_cpu_us_per_call"],
+        "client_cpu_share": report["client_cpu_share"],
     }
 
 
 @contextmanager
-def carried_by(carrier: str) -> Iterator[None]:
-    """Has all processes that are started meanwhile use one carrier."""
+def use_carrier(carrier: str) -> Iterator[None]:
+    """Set the carrier of all processes that are started within the context."""
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = carrier
     try:
@@ -122,25 +122,25 @@ def carried_by(carrier: str) -> Iterator[None]:
 
 
 @contextmanager
-def crowd(certificates: Path | None, count: int) -> Iterator[Side]:
-    """So many queues under the engine, which have nothing to do with each other."""
-    ports = {f"queue-{number}": free_port() for number in range(count)}
+def start_crowd(certificates: Path | None, count: int) -> Iterator[Side]:
+    """Start that many independent queue nodes."""
+    ports = {f"queue-{number}": allocate_port() for number in range(count)}
     commands = {
         name: (
             ["runtime.serve", f"{DEPLOYMENT}.queue"],
-            {"QUEUE_PORT": str(port), **environ("queue", certificates)},
+            {"QUEUE_PORT": str(port), **credential_variables("queue", certificates)},
         )
         for name, port in ports.items()
     }
-    with processes(commands, ports) as started:
+    with start_processes(commands, ports) as started:
         yield Side(started, ",".join(f"127.0.0.1:{port}" for port in ports.values()))
 
 
 @contextmanager
-def processes(
+def start_processes(
     commands: Mapping[str, tuple[list[str], dict[str, str]]], ports: Mapping[str, int]
 ) -> Iterator[list[psutil.Process]]:
-    """Starts modules, by role, each with its arguments and variables, and waits until all of them listen."""
+    """Start a module for each role, with its arguments and variables, and wait until all of them listen."""
     started = []
     try:
         for arguments, variables in commands.values():
@@ -149,7 +149,7 @@ def processes(
                 subprocess.Popen(command, env={**os.environ, **variables}, stdout=subprocess.DEVNULL)
             )
         for role in commands:
-            _wait_for(ports[role])
+            _wait_for_port(ports[role])
         yield [psutil.Process(each.pid) for each in started]
     finally:
         for each in started:
@@ -158,7 +158,7 @@ def processes(
             each.wait()
 
 
-def _wait_for(port: int) -> None:
+def _wait_for_port(port: int) -> None:
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         with socket.socket() as probe:
@@ -168,17 +168,17 @@ def _wait_for(port: int) -> None:
     raise TimeoutError(f"nothing listens on port {port}")
 
 
-def environ(role: str, certificates: Path | None) -> dict[str, str]:
-    """How a node proves itself: by a certificate of the folder, or by a token where there is none.
+def credential_variables(role: str, certificates: Path | None) -> dict[str, str]:
+    """Make the variables of a principal's credentials: a certificate of the folder, or a token without one.
 
-    Nobody in particular trusts the authority and shows nothing.
+    An empty role trusts the authority and has no certificate of its own.
     """
     if certificates is None:
         digests = ",".join(
-            f"{name}={hashlib.sha256(token(name).encode()).hexdigest()}"
+            f"{name}={hashlib.sha256(create_token(name).encode()).hexdigest()}"
             for name in ("gateway", "coordinator")
         )
-        return {"CALLER_TOKEN": token(role), "ACCEPTED_TOKENS": digests}
+        return {"CALLER_TOKEN": create_token(role), "ACCEPTED_TOKENS": digests}
     trusted = {"TLS_CA_FILE": str(certificates / "ca.crt")}
     if not role:
         return trusted
@@ -186,6 +186,6 @@ def environ(role: str, certificates: Path | None) -> dict[str, str]:
     return trusted | {name: str(certificates / file) for name, file in own.items()}
 
 
-def token(role: str) -> str:
-    """What proves a role where there is no TLS."""
+def create_token(role: str) -> str:
+    """Create the token of a role, its credential without TLS."""
     return f"bench-token-of-{role}"

@@ -1,1 +1,1 @@
-"""The load generator: processes that call a deployment through its public API and measure the answers."""
+"""Load generator: client processes that call a deployment through its public API and measure the answers."""

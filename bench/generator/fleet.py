@@ -1,4 +1,4 @@
-"""Client processes from the side of whoever orders a load: started together, listened to, and added up."""
+"""Fleet of client processes: starts them, sends them orders, and aggregates their reports."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from bench.generator.__main__ import TICK
-from bench.generator.arrivals import shares
-from bench.percentiles import Times
-from bench.workload import Kind, Load
+from bench.generator.arrivals import split_level
+from bench.percentiles import LatencyHistogram
+from bench.workload import Load, RequestKind
 
 _HEAD_START = 0.2
 _ROOT = Path(__file__).resolve().parents[2]
@@ -33,8 +33,8 @@ class Target:
     ca_file: str | None = None
 
     @classmethod
-    def of(cls, environment: Mapping[str, str]) -> Target:
-        """From the variables that a launched deployment gives its clients."""
+    def from_environment(cls, environment: Mapping[str, str]) -> Target:
+        """Read the variables that a launched deployment gives its clients."""
         return cls(
             environment["CHARTER_DEPLOYMENT"].partition(".")[0],
             tuple(environment["CHARTER_ADDRESS"].split(",")),
@@ -44,7 +44,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """When what is sent counts, on the monotonic clock and on the wall's."""
+    """The measured time span, on the monotonic clock and on the wall clock."""
 
     start: float
     end: float
@@ -54,39 +54,39 @@ class Window:
 
 @dataclass(slots=True)
 class Tick:
-    """What all clients together got since the tick before."""
+    """Results of all clients since the previous tick."""
 
     seconds: float
     calls: int = 0
-    times: Times = field(default_factory=Times)
+    times: LatencyHistogram = field(default_factory=LatencyHistogram)
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What all clients together got."""
+class LoadOutcome:
+    """Results of all clients."""
 
     window: Window
     clients: int
-    latencies: dict[Kind, Times] = field(default_factory=dict)
-    answered: Counter[Kind] = field(default_factory=Counter)
-    failures: dict[Kind, Counter[str]] = field(default_factory=dict)
-    lag: Times = field(default_factory=Times)
-    observed: Times = field(default_factory=Times)
+    latencies: dict[RequestKind, LatencyHistogram] = field(default_factory=dict)
+    answered: Counter[RequestKind] = field(default_factory=Counter)
+    failures: dict[RequestKind, Counter[str]] = field(default_factory=dict)
+    lag: LatencyHistogram = field(default_factory=LatencyHistogram)
+    observed: LatencyHistogram = field(default_factory=LatencyHistogram)
     keyed: int = 0
     cpu_s: float = 0.0
     ticks: list[Tick] = field(default_factory=list)
 
-    def add(self, told: Mapping[str, Any]) -> None:
-        """Adds what one client tells at its end."""
-        for kind, text in told["latencies"].items():
-            self.latencies.setdefault(kind, Times()).add(Times([text]))
-        self.answered.update(told["answered"])
-        for kind, codes in told["failures"].items():
+    def add(self, report: Mapping[str, Any]) -> None:
+        """Add the final report of one client."""
+        for kind, text in report["latencies"].items():
+            self.latencies.setdefault(kind, LatencyHistogram()).add(LatencyHistogram([text]))
+        self.answered.update(report["answered"])
+        for kind, codes in report["failures"].items():
             self.failures.setdefault(kind, Counter()).update(codes)
-        self.lag.add(Times([told["lag"]]))
-        self.observed.add(Times([told["observed"]]))
-        self.keyed += told["keyed"]
-        self.cpu_s += told["cpu_s"]
+        self.lag.add(LatencyHistogram([report["lag"]]))
+        self.observed.add(LatencyHistogram([report["observed"]]))
+        self.keyed += report["keyed"]
+        self.cpu_s += report["cpu_s"]
 
 
 Watch = Callable[[Tick], None]
@@ -94,11 +94,11 @@ Meanwhile = Callable[[Window], Coroutine[Any, Any, None]]
 
 
 class GeneratorFailed(Exception):
-    """A client process that ended before it was through."""
+    """A client process ended before its load did."""
 
 
 class Fleet:
-    """Client processes of one deployment, connected; `async with` ends them."""
+    """Connected client processes of one deployment; `async with` ends them."""
 
     def __init__(self, target: Target, clients: int) -> None:
         self._target = target
@@ -108,10 +108,10 @@ class Fleet:
     async def __aenter__(self) -> Self:
         try:
             for _ in range(self._clients):
-                self._processes.append(await _started())
+                self._processes.append(await _start_client())
             for process in self._processes:
-                _tell(process, asdict(self._target))
-            await asyncio.gather(*(_heard(process) for process in self._processes))
+                _send_message(process, asdict(self._target))
+            await asyncio.gather(*(_receive_message(process) for process in self._processes))
         except BaseException:
             await self._end()
             raise
@@ -124,16 +124,16 @@ class Fleet:
 
     async def send(
         self, load: Load, *, watch: Watch | None = None, meanwhile: Meanwhile | None = None
-    ) -> Outcome:
-        """Sends a load from as many processes as have a user to be. `meanwhile` goes on beside it."""
-        parts = shares(load.level, self._clients, whole=load.loop == "closed")
+    ) -> LoadOutcome:
+        """Send a load from as many processes as it has users for; `meanwhile` runs at the same time."""
+        parts = split_level(load.level, self._clients, whole=load.loop == "closed")
         processes = self._processes[: len(parts)]
-        window = _window(load)
-        outcome = Outcome(window, len(parts))
-        adder = _Adder(outcome, len(parts), watch or (lambda _tick: None))
+        window = _plan_window(load)
+        outcome = LoadOutcome(window, len(parts))
+        adder = _Aggregator(outcome, len(parts), watch or (lambda _tick: None))
         for index, (process, share) in enumerate(zip(processes, parts, strict=True)):
             order = {"load": load.model_dump(), "index": index, "share": share}
-            _tell(process, {**order, "start": window.start - load.warm_up_s})
+            _send_message(process, {**order, "start": window.start - load.warm_up_s})
         try:
             async with asyncio.TaskGroup() as tasks:
                 for process in processes:
@@ -141,7 +141,7 @@ class Fleet:
                 if meanwhile is not None:
                     tasks.create_task(meanwhile(window))
         except ExceptionGroup as several:
-            # One is told; the others have no more to say than that the load was broken off.
+            # The first one is the cause; the others only say that the load was canceled.
             raise several.exceptions[0] from None
         return outcome
 
@@ -152,10 +152,10 @@ class Fleet:
             await process.wait()
 
 
-class _Adder:
-    """Puts together what the clients tell. A tick is complete when all of them have told theirs."""
+class _Aggregator:
+    """Aggregator of the clients' reports. A tick is complete when all clients have reported it."""
 
-    def __init__(self, outcome: Outcome, clients: int, watch: Watch) -> None:
+    def __init__(self, outcome: LoadOutcome, clients: int, watch: Watch) -> None:
         self._outcome = outcome
         self._clients = clients
         self._watch = watch
@@ -163,25 +163,25 @@ class _Adder:
 
     async def listen(self, process: asyncio.subprocess.Process) -> None:
         while True:
-            told = await _heard(process)
-            if "tick" not in told:
-                self._outcome.add(told)
+            report = await _receive_message(process)
+            if "tick" not in report:
+                self._outcome.add(report)
                 return
-            self._add_tick(told)
+            self._add_tick(report)
 
-    def _add_tick(self, told: Mapping[str, Any]) -> None:
-        number = int(told["tick"])
-        tick, heard = self._open.pop(number, (Tick(number * TICK), 0))
-        tick.calls += told["calls"]
-        tick.times.add(Times([told["times"]]))
-        if heard + 1 < self._clients:
-            self._open[number] = (tick, heard + 1)
+    def _add_tick(self, report: Mapping[str, Any]) -> None:
+        number = int(report["tick"])
+        tick, reports = self._open.pop(number, (Tick(number * TICK), 0))
+        tick.calls += report["calls"]
+        tick.times.add(LatencyHistogram([report["times"]]))
+        if reports + 1 < self._clients:
+            self._open[number] = (tick, reports + 1)
         else:
             self._outcome.ticks.append(tick)
             self._watch(tick)
 
 
-async def _started() -> asyncio.subprocess.Process:
+async def _start_client() -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bench.generator"),
         stdin=subprocess.PIPE,
@@ -191,7 +191,7 @@ async def _started() -> asyncio.subprocess.Process:
     )
 
 
-def _window(load: Load) -> Window:
+def _plan_window(load: Load) -> Window:
     start = time.monotonic() + _HEAD_START + load.warm_up_s
     wall = time.time() - time.monotonic()
     return Window(
@@ -199,17 +199,17 @@ def _window(load: Load) -> Window:
     )
 
 
-def _tell(process: asyncio.subprocess.Process, message: Mapping[str, Any]) -> None:
+def _send_message(process: asyncio.subprocess.Process, message: Mapping[str, Any]) -> None:
     assert process.stdin is not None
     process.stdin.write(json.dumps(message).encode() + b"\n")
 
 
-async def _heard(process: asyncio.subprocess.Process) -> dict[str, Any]:
+async def _receive_message(process: asyncio.subprocess.Process) -> dict[str, Any]:
     assert process.stdout is not None
     line = await process.stdout.readline()
     if not line:
         raise GeneratorFailed(
-            f"a client process ended with code {await process.wait()} before it was through"
+            f"a client process ended with code {await process.wait()} before its load was complete"
         )
-    told: dict[str, Any] = json.loads(line)
-    return told
+    report: dict[str, Any] = json.loads(line)
+    return report

@@ -1,4 +1,4 @@
-"""What the users of a taskqueue do: they submit jobs, ask about them, and notice when they are done."""
+"""Users of a taskqueue: they submit jobs, poll their status and results, and record when jobs end."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
-from bench.percentiles import Times
-from bench.workload import Kind, Load
+from bench.percentiles import LatencyHistogram
+from bench.workload import Load, RequestKind
 from generated.taskqueue.clients import TaskQueuePublicServiceClient
 from generated.taskqueue.lifecycle import JOB
 from generated.taskqueue.messages import (
@@ -23,27 +23,27 @@ from generated.taskqueue.messages import (
 from runtime.client import Client
 
 _OPEN_JOBS = 256
-"""How many jobs a user follows at a time; those that it has not asked about by then it forgets."""
+"""Jobs that a user follows at a time; it forgets the oldest ones beyond that."""
 _PAGE = 50
 
 
 async def touch_nodes(client: Client) -> None:
-    """Open the connection to every node, before the time runs."""
+    """Call every node once, to open the connections before the measurement."""
     for node in client.nodes("gateway"):
         request = ListJobsRequest(page=PageRequest(page_size=1))
         await node.of(TaskQueuePublicServiceClient).list_jobs(request, node.call())
 
 
 class Traffic(Protocol):
-    """Somebody who can send requests of each kind."""
+    """A sender of requests of each kind."""
 
-    async def send(self, kind: Kind, origin: float) -> Kind:
-        """Sends one and waits for its answer. Returns the kind that was really sent."""
+    async def send(self, kind: RequestKind, origin: float) -> RequestKind:
+        """Send a request and wait for its answer; return the kind that was really sent."""
         ...
 
 
 class User:
-    """One user with jobs of its own. It asks about the oldest of which it does not know that it has ended."""
+    """One user with jobs of its own. It polls the oldest job whose end it has not seen."""
 
     def __init__(self, client: Client, load: Load, name: str, source: Random, tally: Tally) -> None:
         self._api = client.of(TaskQueuePublicServiceClient)
@@ -57,8 +57,8 @@ class User:
         self._ended = ""
         self._submits = 0
 
-    async def send(self, kind: Kind, origin: float) -> Kind:
-        """Sends a request. As long as there is no job to ask about, it is a submit."""
+    async def send(self, kind: RequestKind, origin: float) -> RequestKind:
+        """Send a request; a submit as long as there is no job to ask about."""
         if not self._last and kind not in ("submit", "list"):
             kind = "submit"
         if kind == "submit":
@@ -89,36 +89,36 @@ class User:
         job_id, origin = self._open[0] if self._open else (self._last, None)
         answer = await self._api.get_job_status(GetJobStatusRequest(job_id=job_id), self._call())
         if answer.status in JOB.terminal:
-            self._noticed(job_id, origin)
+            self._record_end(job_id, origin)
 
     async def _result(self) -> None:
         job_id = self._ended or (self._open[0][0] if self._open else self._last)
         answer = await self._api.get_job_result(GetJobResultRequest(job_id=job_id), self._call())
         if answer.result_ready and job_id != self._ended:
-            self._noticed(job_id, next((at for known, at in self._open if known == job_id), None))
+            self._record_end(job_id, next((at for known, at in self._open if known == job_id), None))
 
-    def _noticed(self, job_id: str, origin: float | None) -> None:
+    def _record_end(self, job_id: str, origin: float | None) -> None:
         self._ended = job_id
         if self._open and self._open[0][0] == job_id:
             self._open.popleft()
             if origin is not None:
-                self._tally.noticed(origin)
+                self._tally.record_end(origin)
 
 
 class Tally:
-    """What users of one process notice beside the answers."""
+    """Tally of the users of one process: keyed submits, and times until they see the end of a job."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._window = (0.0, 0.0)
         self.keyed = 0
-        self.observed = Times()
-        """From a submit to the answer by which its user learns that the job has ended."""
+        self.observed = LatencyHistogram()
+        """From a submit to the first answer with the job's end."""
 
     def count_within(self, start: float, end: float) -> None:
-        """Counts only jobs that were submitted in this window."""
+        """Count only jobs that are submitted in this window."""
         self._window = (start, end)
 
-    def noticed(self, origin: float) -> None:
+    def record_end(self, origin: float) -> None:
         if self._window[0] <= origin < self._window[1]:
             self.observed.record(self._clock() - origin)

@@ -1,1 +1,1 @@
-"""The object queue beside bare requests to the same store: claims, rates, requests, and what idling costs."""
+"""Benchmark of the object queue against bare requests to the same store: claims, rates, requests, idling."""

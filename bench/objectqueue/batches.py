@@ -1,8 +1,8 @@
-"""`nox -s bench -- object-batches`: whether changes of many entities in one object would pay.
+"""Benchmark `nox -s bench -- object-batches`: an object for each entity against one for a whole shard.
 
-So many writers change entities all the time, each its own. Either every entity is an object, or those of a
-shard are one object that a writer reads, changes for all of its entities at once and writes on the condition
-that nobody else did. Both ways in turns on one server, also with a store that takes its time.
+Writers change entities all the time, each its own. Either every entity is an object, or those of a shard are
+one object that a writer reads, changes for all of its entities at once and writes if no other writer did.
+Both layouts in turns on one server, also with a store that is slow to answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from runtime.stores.s3.bucket.bucket_settings import set_up
 from runtime.stores.s3.client.errors import NotMatched, ObjectError, Unsure
 from runtime.stores.s3.client.objects import Objects, Place
 
-TOGETHER = 32
+BATCH = 32
 """Entities that a writer changes at a time."""
 BODY = "x" * 700
 WRITERS = (1, 2, 4)
@@ -33,49 +33,49 @@ _RESULTS = Path(__file__).parents[1] / "results" / "object-batches.json"
 Change = Callable[[Objects, int], Awaitable[int]]
 
 
-async def apart(objects: Objects, writer: int) -> int:
-    """Every entity by itself, all at once."""
-    found = await asyncio.gather(*(objects.get(f"apart/{writer}/{number}") for number in range(TOGETHER)))
+async def change_each(objects: Objects, writer: int) -> int:
+    """Change a batch of entities, each its own object, at the same time."""
+    results = await asyncio.gather(*(objects.get(f"apart/{writer}/{number}") for number in range(BATCH)))
     await asyncio.gather(
         *(
-            objects.replace(f"apart/{writer}/{number}", _body(each.body), each.etag)
-            for number, each in enumerate(found)
+            objects.replace(f"apart/{writer}/{number}", _change_body(each.body), each.etag)
+            for number, each in enumerate(results)
             if each is not None
         )
     )
-    return TOGETHER
+    return BATCH
 
 
-async def together(objects: Objects, _writer: int) -> int:
-    """All entities of a shard in one object; none are changed where another writer was first."""
-    found = await objects.get("shard")
-    assert found is not None
+async def change_shard(objects: Objects, _writer: int) -> int:
+    """Change a batch of entities in the one object of a shard; none if another writer was first."""
+    results = await objects.get("shard")
+    assert results is not None
     try:
-        await objects.replace("shard", _body(found.body), found.etag)
+        await objects.replace("shard", _change_body(results.body), results.etag)
     except (NotMatched, Unsure):
         return 0
-    return TOGETHER
+    return BATCH
 
 
-def _body(before: bytes) -> bytes:
-    told = json.loads(before)
-    return json.dumps({"rev": told["rev"] + 1, "text": told["text"]}).encode()
+def _change_body(before: bytes) -> bytes:
+    stored = json.loads(before)
+    return json.dumps({"rev": stored["rev"] + 1, "text": stored["text"]}).encode()
 
 
 async def measure(objects: Objects, *, seconds: float, rounds: int) -> list[dict[str, float | str]]:
-    """Changes a second for each way, number of writers and delay of the store."""
-    await objects.put("shard", json.dumps({"rev": 0, "text": BODY * TOGETHER}).encode())
+    """Measure changes per second for each layout, number of writers and delay of the store."""
+    await objects.put("shard", json.dumps({"rev": 0, "text": BODY * BATCH}).encode())
     for writer in range(max(WRITERS)):
-        for number in range(TOGETHER):
+        for number in range(BATCH):
             await objects.put(f"apart/{writer}/{number}", json.dumps({"rev": 0, "text": BODY}).encode())
-    ways: dict[str, Change] = {"an object each": apart, "one object for a shard": together}
-    seen: dict[tuple[str, int, float], list[float]] = {}
+    layouts: dict[str, Change] = {"an object each": change_each, "one object for a shard": change_shard}
+    rates_by_case: dict[tuple[str, int, float], list[float]] = {}
     for _ in range(rounds):
         for delay_s in DELAYS_S:
             for writers in WRITERS:
-                for name, change in ways.items():
-                    rate = await _rate(objects, change, writers, delay_s, seconds)
-                    seen.setdefault((name, writers, delay_s), []).append(rate)
+                for name, change in layouts.items():
+                    rate = await _measure_rate(objects, change, writers, delay_s, seconds)
+                    rates_by_case.setdefault((name, writers, delay_s), []).append(rate)
     return [
         {
             "way": name,
@@ -83,18 +83,20 @@ async def measure(objects: Objects, *, seconds: float, rounds: int) -> list[dict
             "delay_ms": delay_s * 1000,
             "per_s": round(statistics.median(rates), 1),
         }
-        for (name, writers, delay_s), rates in seen.items()
+        for (name, writers, delay_s), rates in rates_by_case.items()
     ]
 
 
-async def _rate(objects: Objects, change: Change, writers: int, delay_s: float, seconds: float) -> float:
+async def _measure_rate(
+    objects: Objects, change: Change, writers: int, delay_s: float, seconds: float
+) -> float:
     until = time.monotonic() + seconds
     began = time.monotonic()
 
     async def write(writer: int) -> int:
         done = 0
         while time.monotonic() < until:
-            # A round trip for what is read and one for what is written, however many there are of each.
+            # A round trip for the reads and one for the writes, however many there are of each.
             await asyncio.sleep(2 * delay_s)
             try:
                 done += await change(objects, writer)
@@ -116,23 +118,23 @@ async def _run(server: EmbeddedSeaweedfs, *, seconds: float, rounds: int) -> lis
 
 
 def main(arguments: list[str]) -> int:
-    """Measures, prints and writes the results."""
-    asked = argparse.ArgumentParser(prog="nox -s bench -- object-batches")
-    asked.add_argument("--seconds", type=float, default=4.0)
-    asked.add_argument("--rounds", type=int, default=3)
-    given = asked.parse_args(arguments)
+    """Measure, print and write the results."""
+    parser = argparse.ArgumentParser(prog="nox -s bench -- object-batches")
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         server = EmbeddedSeaweedfs(Path(folder) / "s3")
         server.start()
         try:
             os.environ.update(server.variables)
-            found = asyncio.run(_run(server, seconds=given.seconds, rounds=given.rounds))
+            results = asyncio.run(_run(server, seconds=options.seconds, rounds=options.rounds))
         finally:
             server.remove()
-    for each in found:
-        crowd = f"{each['writers']} writers, {each['delay_ms']:g} ms"
-        print(f"{each['way']:24} {crowd}: {each['per_s']:,} changes/s")
+    for each in results:
+        case = f"{each['writers']} writers, {each['delay_ms']:g} ms"
+        print(f"{each['way']:24} {case}: {each['per_s']:,} changes/s")
     _RESULTS.write_text(
-        json.dumps({"command": "nox -s bench -- object-batches", "found": found}, indent=2) + "\n"
+        json.dumps({"command": "nox -s bench -- object-batches", "found": results}, indent=2) + "\n"
     )
     return 0

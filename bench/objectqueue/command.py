@@ -1,4 +1,4 @@
-"""`nox -s bench -- objectqueue`: claims, tasks beside bare requests, requests and their price, and looks."""
+"""Benchmark `nox -s bench -- objectqueue`: claims, rates against bare requests, their price, and polls."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from bench.designs.manifest import commit
-from bench.machine import describe
+from bench.designs.manifest import describe_commit
+from bench.machine import describe_host
 from bench.objectqueue import measures
-from bench.objectqueue.findings import KINDS_SHOWN, OF_BARE, Findings, Polls, Rates, dollars
-from bench.objectqueue.stage import Stage
-from bench.peers.outcome import RESULTS, invoked
+from bench.objectqueue.findings import KINDS_SHOWN, OF_BARE, ObjectQueueFindings, Polls, Rates, price_requests
+from bench.objectqueue.queue_bench import QueueBench
+from bench.peers.comparison import RESULTS, invoke
 from bench.report.terminal import narrow_table
 
 MODES = ("index-only", "hybrid")
 FEW, MANY = 10, 100_000
-Tell = Callable[[str], None]
+Print = Callable[[str], None]
 
 
 @click.command("objectqueue")
-@click.option("--quick", is_flag=True, help="A few minutes: less of everything, a past of 2,000 tasks.")
-@click.option("--past", type=click.IntRange(min=1), help="How many tasks the long past has.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Where to write the findings.")
+@click.option("--quick", is_flag=True, help="A few minutes: less of everything, 2,000 finished tasks.")
+@click.option("--past", type=click.IntRange(min=1), help="Finished tasks of the large queue.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="The folder for the findings.")
 def measure(quick: bool, past: int | None, out: Path | None) -> int:
-    """Measures the queue; 1 if a goal is missed."""
-    console, machine = Console(), describe()
+    """Measure the queue; exit code 1 if a goal is missed."""
+    console, machine = Console(), describe_host()
     begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
         many = past or (MANY // 50 if quick else MANY)
-        findings = asyncio.run(_measured(Path(folder), begun, machine, quick, many, console.print))
+        findings = asyncio.run(_measure_all(Path(folder), begun, machine, quick, many, console.print))
     where = out or RESULTS / begun
     where.mkdir(parents=True, exist_ok=True)
     text = findings.model_dump_json(indent=1) + "\n"
@@ -47,44 +47,46 @@ def measure(quick: bool, past: int | None, out: Path | None) -> int:
     return int(bool(findings.missed))
 
 
-async def _measured(
-    folder: Path, begun: str, machine: dict[str, object], quick: bool, many: int, tell: Tell
-) -> Findings:
-    async with Stage(folder) as stage:
-        took = sorted(await measures.claims(stage, 200 if quick else 1000))
-        tell(f"claims: p99 {1000 * took[int(0.99 * len(took))]:.1f} ms")
+async def _measure_all(
+    folder: Path, begun: str, machine: dict[str, object], quick: bool, many: int, print_line: Print
+) -> ObjectQueueFindings:
+    async with QueueBench(folder) as bench:
+        took = sorted(await measures.measure_claims(bench, 200 if quick else 1000))
+        print_line(f"claims: p99 {1000 * took[int(0.99 * len(took))]:.1f} ms")
         rates = [
-            await _rates(stage, at_once, 2 if quick else 3, 150 if quick else 300, tell)
+            await _measure_rates(bench, at_once, 2 if quick else 3, 150 if quick else 300, print_line)
             for at_once in (1, 8, 32)
         ]
-        asked, idle = {}, {}
+        requests, idle = {}, {}
         for mode in MODES:
-            asked[mode] = await measures.requests_per_task(stage, 150 if quick else 300, mode)
-            tell(f"requests of a task, {mode}: {_requests(asked[mode])}")
-            idle[mode] = await measures.idle_per_hour(stage, 20 if quick else 60, mode)
-            tell(f"requests of an idle hour, {mode}: {_requests(idle[mode], 0)}")
-        polls = await _polls(stage, many, 3, tell)
-    return Findings(
+            requests[mode] = await measures.count_requests_per_task(bench, 150 if quick else 300, mode)
+            print_line(f"requests of a task, {mode}: {_format_requests(requests[mode])}")
+            idle[mode] = await measures.count_idle_requests(bench, 20 if quick else 60, mode)
+            print_line(f"requests of an idle hour, {mode}: {_format_requests(idle[mode], 0)}")
+        polls = await _measure_polls(bench, many, 3, print_line)
+    return ObjectQueueFindings(
         stamp=begun,
-        commit=commit(),
+        commit=describe_commit(),
         quick=quick,
         machine=machine,
         claim_p50_ms=round(1000 * statistics.median(took), 2),
         claim_p99_ms=round(1000 * took[int(0.99 * len(took))], 2),
         rates=rates,
-        requests_per_task=asked,
+        requests_per_task=requests,
         idle_per_hour=idle,
         polls=polls,
     )
 
 
-async def _rates(stage: Stage, at_once: int, rounds: int, count: int, tell: Tell) -> Rates:
-    """Tasks, bare PUTs and the same requests by hand, in turns: what else the machine does falls on all."""
+async def _measure_rates(
+    bench: QueueBench, at_once: int, rounds: int, count: int, print_line: Print
+) -> Rates:
+    """Measure tasks, bare PUTs and the same requests by hand, in turns, so that other load affects all."""
     rows = []
     for _ in range(rounds):
-        puts = await measures.bare_puts(stage, count, at_once)
-        tasks = await measures.tasks_done(stage, count, at_once)
-        hand = await measures.same_by_hand(stage, count, at_once)
+        puts = await measures.measure_bare_puts(bench, count, at_once)
+        tasks = await measures.measure_tasks(bench, count, at_once)
+        hand = await measures.measure_by_hand(bench, count, at_once)
         rows.append((tasks, puts, hand))
     found = Rates(
         at_once=at_once,
@@ -96,17 +98,17 @@ async def _rates(stage: Stage, at_once: int, rounds: int, count: int, tell: Tell
         put_store_cpu_ms=round(statistics.median(puts.store_cpu_ms for _, puts, _ in rows), 2),
         by_hand_store_cpu_ms=round(statistics.median(hand.store_cpu_ms for _, _, hand in rows), 2),
     )
-    tell(
+    print_line(
         f"{at_once} at a time: {statistics.median(found.tasks_per_s):.0f} tasks/s, {found.of_puts:.2f} of "
-        f"what bare PUTs allow, {found.of_by_hand:.2f} of the same by hand; CPU of a task "
+        f"the rate of bare PUTs, {found.of_by_hand:.2f} of the same by hand; CPU of a task "
         f"{found.worker_cpu_ms:g} ms + {found.store_cpu_ms:g} ms of the store"
     )
     return found
 
 
-async def _polls(stage: Stage, many: int, rounds: int, tell: Tell) -> list[Polls]:
-    """Looks at both queues in turns, after a monitor has swept them, as it has in every running system."""
-    few, past = measures.Past(stage, FEW), measures.Past(stage, many)
+async def _measure_polls(bench: QueueBench, many: int, rounds: int, print_line: Print) -> list[Polls]:
+    """Measure polls of both queues in turns, after a sweep by a monitor, as in every running system."""
+    few, past = measures.FinishedTasks(bench, FEW), measures.FinishedTasks(bench, many)
     for each in (past, few):
         await each.fill()
     for each in (past, few):
@@ -123,19 +125,19 @@ async def _polls(stage: Stage, many: int, rounds: int, tell: Tell) -> list[Polls
             few_requests=round(statistics.median(left[1] for left, _ in rows), 2),
             many_requests=round(statistics.median(right[1] for _, right in rows), 2),
         )
-        tell(
-            f"a look, {mode}: {polls.ratio:.2f} times as much CPU after {many:,} tasks as after {FEW}, "
+        print_line(
+            f"a poll, {mode}: {polls.ratio:.2f} times as much CPU after {many:,} tasks as after {FEW}, "
             f"{polls.many_requests:g} requests and {polls.few_requests:g}"
         )
         found.append(polls)
     return found
 
 
-def _requests(counted: dict[str, float], digits: int = 2) -> str:
+def _format_requests(counted: dict[str, float], digits: int = 2) -> str:
     return ", ".join(f"{kind} {counted[kind]:,.{digits}f}" for kind in KINDS_SHOWN)
 
 
-def _show(findings: Findings, console: Console) -> None:
+def _show(findings: ObjectQueueFindings, console: Console) -> None:
     table = narrow_table("at a time", "tasks/s", "bare PUTs/s", f"of PUTs (>= {OF_BARE:g})", "of it by hand")
     for each in findings.rates:
         table.add_row(
@@ -147,12 +149,12 @@ def _show(findings: Findings, console: Console) -> None:
         )
     console.print(table)
     for mode in MODES:
-        million = dollars(findings.requests_per_task[mode]) * 1e6
-        hour = dollars(findings.idle_per_hour[mode])
+        million = price_requests(findings.requests_per_task[mode]) * 1e6
+        hour = price_requests(findings.idle_per_hour[mode])
         console.print(f"{mode}: ${million:.2f} for a million tasks, ${hour:.4f} for an idle hour of a worker")
     console.print(f"Missed: {'; '.join(findings.missed)}" if findings.missed else "Every goal is met.")
 
 
 def main(arguments: list[str]) -> int:
-    """Runs it."""
-    return invoked(measure, arguments)
+    """Run the command line."""
+    return invoke(measure, arguments)

@@ -1,4 +1,4 @@
-"""What a run finds, and what it should be, as it is written to `bench/results`."""
+"""Findings of a run and their goals, as they are stored in `bench/results`."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.designs.results import Record
+from bench.designs.results import ResultRecord
 
 CLAIM_P99_MS = 50.0
 TASKS_PER_S = 100.0
 OF_BARE = 0.7
 POLL = 1.3
-"""A look at the queue costs the same in each mode, whatever has ended; more than this is more than noise."""
+"""The limit of noise: a poll should cost the same in each mode, however many tasks are finished."""
 KINDS_SHOWN = ("LIST", "GET", "PUT", "DELETE")
 LEAST = {"LIST": 0.0, "GET": 1.0, "PUT": 2.0, "DELETE": 1.0}
-"""What a short task cannot do without: one read, the writes of its claim and of its end, and the removal of
-its entry. One that takes longer than a moment has an entry for its lease, too."""
+"""The least requests of a short task: one read, the writes of its claim and of its end, and the removal of
+its entry. A longer task has an entry for its lease, too."""
 PRICES = {"LIST": 5.0, "PUT": 5.0, "GET": 0.4, "DELETE": 0.0}
 """Dollars for a million requests: the list prices of the largest provider for its usual class of storage, in
 its first region. An example; others ask for more or less, and some for nothing."""
 
 
-class Rates(Record):
-    """One worker process and bare requests, in turns, with the same number under way."""
+class Rates(ResultRecord):
+    """One worker process and bare requests, in turns, with the same number in flight."""
 
     at_once: int
     tasks_per_s: Sequence[float]
@@ -37,7 +37,7 @@ class Rates(Record):
 
     @property
     def of_puts(self) -> float:
-        """Tasks over what bare PUTs would allow, the middle of the rounds."""
+        """Tasks over the tasks that bare PUTs would allow, the median of the rounds."""
         pairs = zip(self.tasks_per_s, self.puts_per_s, strict=True)
         return statistics.median(tasks / (puts / LEAST["PUT"]) for tasks, puts in pairs)
 
@@ -49,8 +49,8 @@ class Rates(Record):
         )
 
 
-class Polls(Record):
-    """A look at an empty queue that a monitor has swept, with few and with many tasks that have ended."""
+class Polls(ResultRecord):
+    """A poll of an empty queue that a monitor has swept, with few and with many finished tasks."""
 
     mode: str
     few: int
@@ -70,8 +70,8 @@ class Polls(Record):
         return self.many_requests / self.few_requests
 
 
-class Findings(Record):
-    """One run."""
+class ObjectQueueFindings(ResultRecord):
+    """Findings of one run."""
 
     stamp: str
     commit: str
@@ -95,18 +95,18 @@ class Findings(Record):
                 self.claim_p99_ms < CLAIM_P99_MS
             ),
             f"a worker does {best:.0f} tasks a second, not {TASKS_PER_S:g}": best >= TASKS_PER_S,
-            f"that is {ratio:.2f} of what bare PUTs allow, not {OF_BARE:g}": ratio >= OF_BARE,
+            f"that is {ratio:.2f} of the rate that bare PUTs allow, not {OF_BARE:g}": ratio >= OF_BARE,
             f"a task takes {asked:.1f} requests, not {sum(LEAST.values()) + 1:g}": (
                 asked <= sum(LEAST.values()) + 1
             ),
         }
         for each in self.polls:
-            look = f"a look, {each.mode}, after {each.many:,} tasks"
-            goals[f"{look} costs {each.ratio:.2f} times as much"] = each.ratio <= POLL
-            goals[f"{look} takes {each.of_requests:.2f} times as many requests"] = each.of_requests <= POLL
+            poll = f"a poll, {each.mode}, after {each.many:,} tasks"
+            goals[f"{poll} costs {each.ratio:.2f} times as much"] = each.ratio <= POLL
+            goals[f"{poll} takes {each.of_requests:.2f} times as many requests"] = each.of_requests <= POLL
         return [sentence for sentence, is_met in goals.items() if not is_met]
 
 
-def dollars(requests: Mapping[str, float]) -> float:
-    """What some requests cost at the prices of the example."""
+def price_requests(requests: Mapping[str, float]) -> float:
+    """Compute the dollars of some requests at the prices of the example."""
     return sum(PRICES[kind] * count for kind, count in requests.items()) / 1e6

@@ -1,4 +1,4 @@
-"""The handler of the tasks that the benchmark submits: it does nothing."""
+"""Job function of the benchmark's tasks: it does nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from handlers.jobs import Job, job
 
 
 @job("bench_noop")
-async def bench_noop(_given: Job) -> Any:
-    """Returns at once."""
+async def bench_noop(_job: Job) -> Any:
+    """Return at once."""
     return None

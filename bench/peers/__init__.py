@@ -1,1 +1,1 @@
-"""The orchestrator beside other queues that keep jobs in PostgreSQL, on one server and in one run."""
+"""Comparison of the orchestrator with other queues on PostgreSQL, on one server and in one run."""

@@ -1,4 +1,4 @@
-"""`nox -s bench -- orchestrator`: the orchestrator beside procrastinate, pgqueuer and pgbench."""
+"""Benchmark `nox -s bench -- orchestrator`: the orchestrator against procrastinate, pgqueuer and pgbench."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 import click
 
 from bench.peers import contestants, ours
-from bench.peers.bare import Bare
-from bench.peers.findings import Findings, Sizes
-from bench.peers.goals import goals
-from bench.peers.guards import without_guards
-from bench.peers.install import Environment, installed
-from bench.peers.measure import Bench
-from bench.peers.outcome import circumstances, compared, invoked, options
-from bench.peers.run import Run, Tell
-from bench.peers.server import Server, serving
+from bench.peers.ceiling import PgbenchCeiling
+from bench.peers.comparison import add_options, describe_run, invoke, run_comparison
+from bench.peers.findings import PeerFindings, RunSizes
+from bench.peers.goals import evaluate_goals
+from bench.peers.guards import measure_without_guards
+from bench.peers.install import Environment, ensure_installed
+from bench.peers.measurement import PostgresBench
+from bench.peers.rounds import ComparisonRun, PrintLine
+from bench.peers.server import PostgresServer, start_server
 
-FULL = Sizes(
+FULL = RunSizes(
     rounds=3,
     single=1500,
     crowded=6000,
@@ -31,7 +31,7 @@ FULL = Sizes(
     aged=1_000_000,
     turns=3,
 )
-QUICK = Sizes(
+QUICK = RunSizes(
     rounds=1,
     single=300,
     crowded=2000,
@@ -44,41 +44,41 @@ QUICK = Sizes(
 
 
 @click.command("orchestrator")
-@options
+@add_options
 @click.option("--aged", type=int, help="Finished jobs in the tables of the second half.")
 def compare(quick: bool, rounds: int | None, aged: int | None, out: Path | None) -> int:
-    """Measures the orchestrator and its peers on one PostgreSQL; 1 if a goal is missed."""
-    sizes = (QUICK if quick else FULL).but(rounds=rounds, aged=aged)
-    return compared(partial(_measured, sizes, quick), out)
+    """Measure the orchestrator and its peers on one PostgreSQL; exit code 1 if a goal is missed."""
+    sizes = (QUICK if quick else FULL).with_sizes(rounds=rounds, aged=aged)
+    return run_comparison(partial(_measure_all, sizes, quick), out)
 
 
-def _measured(sizes: Sizes, quick: bool, folder: Path, tell: Tell) -> Findings:
-    about = circumstances(ours.SYSTEM, sizes, quick=quick)
-    peers = installed()
-    with serving() as server:
-        found = asyncio.run(_halves(server, peers, folder, sizes, tell))
+def _measure_all(sizes: RunSizes, quick: bool, folder: Path, print_line: PrintLine) -> PeerFindings:
+    run_facts = describe_run(ours.SYSTEM, sizes, quick=quick)
+    peers = ensure_installed()
+    with start_server() as server:
+        results = asyncio.run(_measure_halves(server, peers, folder, sizes, print_line))
         versions = {"postgresql": server.version(), **peers.versions()}
-    return Findings(**about, **found, versions=versions, goals=goals(found["halves"]))
+    return PeerFindings(**run_facts, **results, versions=versions, goals=evaluate_goals(results["halves"]))
 
 
-async def _halves(
-    server: Server, peers: Environment, folder: Path, sizes: Sizes, tell: Tell
+async def _measure_halves(
+    server: PostgresServer, peers: Environment, folder: Path, sizes: RunSizes, print_line: PrintLine
 ) -> dict[str, Any]:
-    bench = Bench(server, folder)
+    bench = PostgresBench(server, folder)
     queues = [
-        contestants.procrastinate(server, peers),
-        contestants.pgqueuer(server, peers),
-        await ours.queue(server),
+        contestants.create_procrastinate(server, peers),
+        contestants.create_pgqueuer(server, peers),
+        await ours.create_queue(server),
     ]
-    # A drain of the fastest takes two seconds, and one differs from the next by a quarter.
+    # A drain of the fastest takes two seconds, and repeats differ by a quarter.
     close = (contestants.PGQUEUER_100, ours.SLOTS[200])
-    run = Run(bench, queues, Bare(server), sizes, tell, close_drains=close)
-    empty = await run.half(aged=False)
-    guards = await without_guards(bench, sizes, tell)
+    run = ComparisonRun(bench, queues, PgbenchCeiling(server), sizes, print_line, close_drains=close)
+    empty = await run.measure_half(aged=False)
+    guards = await measure_without_guards(bench, sizes, print_line)
     run.age()
-    return {"halves": {"empty": empty, "aged": await run.half(aged=True)}, "guards": guards}
+    return {"halves": {"empty": empty, "aged": await run.measure_half(aged=True)}, "guards": guards}
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the comparison."""
-    return invoked(compare, arguments)
+    """Run the comparison."""
+    return invoke(compare, arguments)

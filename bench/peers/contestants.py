@@ -1,4 +1,4 @@
-"""Who takes part: queues, with the programs that submit to them and the programs that work for them."""
+"""Contestants on PostgreSQL: queues, with their producer and worker programs."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.peers.install import Environment
-from bench.peers.programs import Producing, Program, run_once
-from bench.peers.server import Database, Server
+from bench.peers.programs import ProducerCommand, Program, run_once
+from bench.peers.server import PostgresDatabase, PostgresServer
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class PostgresQueue:
     """A queue in a database of its own."""
 
     name: str
-    database: Database
-    producers: Mapping[str, Producing]
+    database: PostgresDatabase
+    producers: Mapping[str, ProducerCommand]
     workers: Mapping[str, Program]
     pickups: Mapping[str, tuple[str, Program]]
-    """Producer and worker of each way to have a job picked up."""
+    """Producer and worker of each pickup measurement."""
     filler: str
     """The producer that fills it before a drain."""
 
     def prepare(self, aged: bool) -> None:
-        """Leaves no job, or none but the finished ones of the past."""
-        self.database.run("clear" if aged else "empty")
+        """Delete all jobs, or all but those of `age`."""
+        self.database.run_script("clear" if aged else "empty")
 
     def age(self, jobs: int) -> str:
-        """Gives it a past of so many finished jobs, with all that they leave behind; what to tell of it."""
-        return aged(self.database, jobs)
+        """Insert that many finished jobs, with their history; return a line for the log."""
+        return age_database(self.database, jobs)
 
 
 PROCRASTINATE = "procrastinate"
@@ -37,8 +37,8 @@ PGQUEUER = "pgqueuer"
 PGQUEUER_100 = "pgqueuer, batch 100"
 
 
-def procrastinate(server: Server, peers: Environment) -> Queue:
-    """procrastinate at its defaults: one job at a time."""
+def create_procrastinate(server: PostgresServer, peers: Environment) -> PostgresQueue:
+    """Create procrastinate with its defaults: one job at a time."""
     database = server.database("procrastinate", "procrastinate")
     environ = {"DATABASE_URL": database.url}
     app = "bench.peers.apps.on_postgres.procrastinate_app"
@@ -46,18 +46,18 @@ def procrastinate(server: Server, peers: Environment) -> Queue:
     run_once(Program((*call, "schema", "--apply"), environ))
     worker = Program((*call, "worker"), environ)
     produce = Program((peers.program("python"), "-m", app), environ)
-    return Queue(
+    return PostgresQueue(
         name=PROCRASTINATE,
         database=database,
-        producers={PROCRASTINATE: Producing(produce, database.url)},
+        producers={PROCRASTINATE: ProducerCommand(produce, database.url)},
         workers={PROCRASTINATE: worker},
         pickups={PROCRASTINATE: (PROCRASTINATE, worker)},
         filler=PROCRASTINATE,
     )
 
 
-def pgqueuer(server: Server, peers: Environment) -> Queue:
-    """pgqueuer at its defaults, and with a batch of 100; with the settings that its checklist asks for."""
+def create_pgqueuer(server: PostgresServer, peers: Environment) -> PostgresQueue:
+    """Create pgqueuer with its defaults, and with a batch of 100; with the settings of its checklist."""
     database = server.database("pgqueuer", "pgqueuer")
     environ = {"DATABASE_URL": database.url}
     app = "bench.peers.apps.on_postgres.pgqueuer_app"
@@ -66,10 +66,10 @@ def pgqueuer(server: Server, peers: Environment) -> Queue:
         run_once(Program((pgq, "--pg-dsn", database.url, command), environ))
     worker = Program((pgq, "run", f"{app}:worker"), environ)
     produce = Program((peers.program("python"), "-m", app), environ)
-    return Queue(
+    return PostgresQueue(
         name=PGQUEUER,
         database=database,
-        producers={PGQUEUER: Producing(produce, database.url)},
+        producers={PGQUEUER: ProducerCommand(produce, database.url)},
         workers={
             PGQUEUER: worker,
             PGQUEUER_100: Program((*worker.command, "--batch-size", "100"), environ),
@@ -79,8 +79,8 @@ def pgqueuer(server: Server, peers: Environment) -> Queue:
     )
 
 
-def aged(database: Database, jobs: int) -> str:
-    """A database with so many finished jobs in its table; what to tell of it."""
-    database.run("empty")
-    database.run("age", jobs=jobs)
+def age_database(database: PostgresDatabase, jobs: int) -> str:
+    """Insert that many finished jobs into an empty table; return a line for the log."""
+    database.run_script("empty")
+    database.run_script("age", jobs=jobs)
     return f"{database.kind}: {jobs:,} finished jobs are in the table"

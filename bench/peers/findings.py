@@ -1,4 +1,4 @@
-"""What a run of a comparison finds, as it is written to `bench/results`."""
+"""Findings of a comparison with peers, as they are stored in `bench/results`."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from bench.designs.results import Record
-from bench.percentiles import Summary, Times
+from bench.designs.results import ResultRecord
+from bench.percentiles import LatencyHistogram, Summary
 
 Table = Literal["empty", "aged", "shallow", "deep"]
-"""What the contestants carry along: nothing or finished jobs, nothing or jobs that wait and are not taken."""
+"""The other content of a queue: nothing or finished jobs, nothing or jobs that no worker claims."""
 Measure = Literal["single-1", "single-16", "bulk", "drain"]
 
 
-class Rate(Record):
-    """Something that was done so many times a second, and what it cost in all processes together."""
+class JobRate(ResultRecord):
+    """A rate per second, and the CPU time of all processes for each job."""
 
     per_s: float
     cpu_us: float
     count: int
 
 
-class Pickup(Record):
-    """Times from submit to start."""
+class Pickup(ResultRecord):
+    """Pickup latency: the times from submit to start."""
 
     waited: Summary
     histogram: str
 
 
-class Middle(Record):
-    """A rate from several rounds."""
+class MedianRate(ResultRecord):
+    """The median rate of several rounds."""
 
     per_s: float
     least: float
     most: float
     cpu_us: float
-    rounds: tuple[Rate, ...]
+    rounds: tuple[JobRate, ...]
 
     @classmethod
-    def of(cls, rates: Sequence[Rate]) -> Middle:
+    def from_rounds(cls, rates: Sequence[JobRate]) -> MedianRate:
         return cls(
             per_s=round(statistics.median(each.per_s for each in rates), 1),
             least=min(each.per_s for each in rates),
@@ -49,15 +49,15 @@ class Middle(Record):
         )
 
 
-class Half(Record):
-    """Everything that was measured with one kind of table."""
+class HalfFindings(ResultRecord):
+    """The measurements with one kind of table."""
 
-    rates: Mapping[Measure, Mapping[str, Middle]]
+    rates: Mapping[Measure, Mapping[str, MedianRate]]
     pickups: Mapping[str, Pickup]
 
 
-class Goal(Record):
-    """A goal of the comparison: of two numbers, or of one and a bound. Met if `value` is beyond `bar`."""
+class PeerGoal(ResultRecord):
+    """A goal of the comparison, for a ratio or a number; met if `value` is beyond `bar`."""
 
     name: str
     table: Table
@@ -71,19 +71,19 @@ class Goal(Record):
     """Whether the bar itself is enough."""
 
     @property
-    def met(self) -> bool:
+    def is_met(self) -> bool:
         if self.equal and self.value == self.bar:
             return True
         return self.value < self.bar if self.less else self.value > self.bar
 
     @property
-    def told(self) -> str:
-        """The bar as text."""
+    def bar_text(self) -> str:
+        """The condition of the bar as text."""
         return f"{'<' if self.less else '>'}{'=' if self.equal else ''} {self.bar:g}"
 
 
-class Sizes(Record):
-    """How much was measured."""
+class RunSizes(ResultRecord):
+    """Numbers of jobs and rounds of a run."""
 
     rounds: int
     single: int
@@ -95,17 +95,17 @@ class Sizes(Record):
     drain_at_most_s: float
     pickups: int
     aged: int
-    """Jobs that are carried along in the second half."""
+    """Other jobs in the queue in the second half."""
     turns: int = 1
-    """How often a round measures what is so short, and so close, that once says little."""
+    """How often a round repeats a short measurement of close contestants."""
 
-    def but(self, **given: int | None) -> Sizes:
-        """The same but for what is given."""
+    def with_sizes(self, **given: int | None) -> RunSizes:
+        """Copy with other sizes; those that are None do not change anything."""
         return self.model_copy(update={name: each for name, each in given.items() if each is not None})
 
 
-class Findings(Record):
-    """One invocation."""
+class PeerFindings(ResultRecord):
+    """Findings of one invocation."""
 
     system: str = "orchestrator"
     """Which of our systems is compared."""
@@ -116,18 +116,18 @@ class Findings(Record):
     quick: bool
     machine: Mapping[str, Any]
     versions: Mapping[str, str]
-    sizes: Sizes
-    halves: Mapping[Table, Half]
-    guards: Mapping[str, Middle] = {}
-    """Our drain as it is, and without one guard each, where that was measured."""
-    goals: tuple[Goal, ...]
+    sizes: RunSizes
+    halves: Mapping[Table, HalfFindings]
+    guards: Mapping[str, MedianRate] = {}
+    """Our drain with all guards, and without one guard each, where that was measured."""
+    goals: tuple[PeerGoal, ...]
 
     @property
-    def missed(self) -> list[Goal]:
-        return [each for each in self.goals if not each.met]
+    def missed(self) -> list[PeerGoal]:
+        return [each for each in self.goals if not each.is_met]
 
 
-def together(pickups: Sequence[Pickup]) -> Pickup:
-    """The pickups of several rounds as one."""
-    times = Times(each.histogram for each in pickups)
-    return Pickup(waited=times.summary(), histogram=times.encode())
+def merge_pickups(pickups: Sequence[Pickup]) -> Pickup:
+    """Merge the pickups of several rounds."""
+    times = LatencyHistogram(each.histogram for each in pickups)
+    return Pickup(waited=times.summarize(), histogram=times.encode())

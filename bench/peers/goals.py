@@ -1,4 +1,4 @@
-"""What has to be better than what, and by how much."""
+"""Goals of the comparison on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from bench.peers.contestants import PGQUEUER, PGQUEUER_100, PROCRASTINATE
-from bench.peers.findings import Goal, Half, Measure, Middle, Table
+from bench.peers.findings import HalfFindings, Measure, MedianRate, PeerGoal, Table
 from bench.peers.ours import IN_DATABASE, OVER_HTTP, SLOTS
 
 PICKUP_MS = 10.0
@@ -23,7 +23,7 @@ DRAINS: Mapping[str, tuple[str, bool]] = {
     PGQUEUER: (SLOTS[10], False),
     PGQUEUER_100: (SLOTS[200], True),
 }
-"""Which of our workers is held against which of theirs, and whether being as fast is enough.
+"""By their worker, the worker of ours that is compared with it, and whether equal speed is enough.
 
 procrastinate runs one job at a time by default. pgqueuer takes 10 at a time and runs as many as it has taken.
 With batches of 100 it refuses to run fewer than 200 at a time. A worker of ours with 200 slots is alike: it
@@ -31,15 +31,15 @@ exchanges halves of 100 with the database, the one while it runs the other or ex
 """
 
 
-def goals(halves: Mapping[Table, Half]) -> tuple[Goal, ...]:
-    """Every goal, with what was measured."""
-    return tuple(goal for table, half in halves.items() for goal in _of(table, half))
+def evaluate_goals(halves: Mapping[Table, HalfFindings]) -> tuple[PeerGoal, ...]:
+    """Evaluate every goal by the measurements."""
+    return tuple(goal for table, half in halves.items() for goal in _evaluate_half(table, half))
 
 
-def ratio(ours: Middle, theirs: Middle) -> float:
-    """The middle of the ratios of what was measured in the same turn of the same round.
+def compute_ratio(ours: MedianRate, theirs: MedianRate) -> float:
+    """Compute the median of the ratios within the same turn of the same round.
 
-    Whoever was measured again and again is compared by the first turn with whoever was measured once.
+    Of a contestant that was measured several times in a round, only as many turns count as the other has.
     """
     rounds = min(len(ours.rounds), len(theirs.rounds))
     own, other = (each.rounds[:: len(each.rounds) // rounds] for each in (ours, theirs))
@@ -47,21 +47,23 @@ def ratio(ours: Middle, theirs: Middle) -> float:
     return round(statistics.median(one.per_s / max(other.per_s, 0.1) for one, other in pairs), 3)
 
 
-def _of(table: Table, half: Half) -> Iterator[Goal]:
+def _evaluate_half(table: Table, half: HalfFindings) -> Iterator[PeerGoal]:
     for measure in SUBMITS:
         rates = half.rates[measure]
         for peer in (PROCRASTINATE, PGQUEUER):
-            value = ratio(rates[IN_DATABASE], rates[peer])
-            yield Goal(name=TITLES[measure], table=table, ours=IN_DATABASE, theirs=peer, value=value, bar=1.0)
+            value = compute_ratio(rates[IN_DATABASE], rates[peer])
+            yield PeerGoal(
+                name=TITLES[measure], table=table, ours=IN_DATABASE, theirs=peer, value=value, bar=1.0
+            )
     drains = half.rates["drain"]
     for peer, (own, equal) in DRAINS.items():
-        value = ratio(drains[own], drains[peer])
-        yield Goal(
+        value = compute_ratio(drains[own], drains[peer])
+        yield PeerGoal(
             name=TITLES["drain"], table=table, ours=own, theirs=peer, value=value, bar=1.0, equal=equal
         )
     own_ms = half.pickups[OVER_HTTP].waited.p50_ms
     bound = "at most 10 ms"
-    yield Goal(
+    yield PeerGoal(
         name=f"{PICKUP_TITLE}, p50 ms",
         table=table,
         ours=OVER_HTTP,
@@ -71,7 +73,7 @@ def _of(table: Table, half: Half) -> Iterator[Goal]:
         less=True,
     )
     for peer in (PROCRASTINATE, PGQUEUER):
-        yield Goal(
+        yield PeerGoal(
             name=f"{PICKUP_TITLE}, ratio of p50",
             table=table,
             ours=IN_DATABASE,

@@ -1,12 +1,12 @@
-"""What each guard costs: our drain on scratch databases, each of which lacks one of them."""
+"""Cost of each guard: our drain on scratch databases, each of which lacks one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from bench.peers import ours
-from bench.peers.findings import Middle, Rate, Sizes
-from bench.peers.measure import Bench
+from bench.peers.findings import JobRate, MedianRate, RunSizes
+from bench.peers.measurement import PostgresBench
 
 WHOLE = "with all guards"
 WITHOUT: Mapping[str, str] = {
@@ -15,22 +15,24 @@ WITHOUT: Mapping[str, str] = {
     "without history": "without-history",
     "without all three": "without-all",
 }
-"""By name, the script that takes it away. What fences within the statements themselves stays, and what that
-costs is not in these numbers."""
+"""By name, the script that removes the guard. Fencing within the statements themselves stays, and its cost is
+not in these numbers."""
 _SLOTS = ours.SLOTS[200]
 
 
-async def without_guards(bench: Bench, sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Middle]:
-    """Drains in turns, so that a drift of the machine hits all."""
-    queues = {WHOLE: await ours.queue(bench.server, "guards")}
+async def measure_without_guards(
+    bench: PostgresBench, sizes: RunSizes, print_line: Callable[[str], None]
+) -> dict[str, MedianRate]:
+    """Measure drains with and without guards in turns, so that a drift of the machine affects all."""
+    queues = {WHOLE: await ours.create_queue(bench.server, "guards")}
     for name, script in WITHOUT.items():
-        queues[name] = await ours.queue(bench.server, script)
-        queues[name].database.run(script)
-    found: dict[str, list[Rate]] = {}
+        queues[name] = await ours.create_queue(bench.server, script)
+        queues[name].database.run_script(script)
+    rates_by_name: dict[str, list[JobRate]] = {}
     for _ in range(sizes.rounds):
         for name, queue in queues.items():
             queue.prepare(aged=False)
             rate = await bench.drain(queue, _SLOTS, sizes.drain, sizes.drain_at_most_s)
-            found.setdefault(name, []).append(rate)
-            tell(f"  drain {name}: {rate.per_s:,.0f}/s, {rate.cpu_us:,.0f} µs of CPU a job")
-    return {name: Middle.of(rates) for name, rates in found.items()}
+            rates_by_name.setdefault(name, []).append(rate)
+            print_line(f"  drain {name}: {rate.per_s:,.0f}/s, {rate.cpu_us:,.0f} µs of CPU a job")
+    return {name: MedianRate.from_rounds(rates) for name, rates in rates_by_name.items()}

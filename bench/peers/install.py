@@ -1,4 +1,4 @@
-"""An environment of their own for the peers, made from PyPI once and kept."""
+"""Virtual environment of the peers, installed from PyPI once and reused."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-WANTED = Path(__file__).parent / "requirements.txt"
-KEPT = ROOT / ".charter" / "peers"
+REQUIREMENTS = Path(__file__).parent / "requirements.txt"
+FOLDER = ROOT / ".charter" / "peers"
 STAMP = "installed"
 NAMES = ("asyncpg", "pgqueuer", "procrastinate", "psycopg", "uvloop")
 
 
-class NotInstalled(Exception):
-    """The peers cannot be had; the message says why."""
+class InstallFailed(Exception):
+    """The peers cannot be installed; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where the programs of the peers are."""
+    """The virtual environment with the programs of the peers."""
 
     folder: Path
 
@@ -33,7 +33,7 @@ class Environment:
         return str(self.folder / ("Scripts" if os.name == "nt" else "bin") / name)
 
     def versions(self, names: Sequence[str] = NAMES) -> Mapping[str, str]:
-        """The versions of what is measured, as they are installed."""
+        """Read the installed versions of packages."""
         found = subprocess.run(
             [self.program("python"), "-c", _VERSIONS, *names], capture_output=True, text=True, check=True
         )
@@ -47,8 +47,8 @@ print(json.dumps({name: importlib.metadata.version(name) for name in sys.argv[1:
 """
 
 
-def installed(folder: Path = KEPT, requirements: Path = WANTED) -> Environment:
-    """The environment; made with uv where there is one, else with pip, unless it is up to date."""
+def ensure_installed(folder: Path = FOLDER, requirements: Path = REQUIREMENTS) -> Environment:
+    """Install the environment with uv, or else with pip, unless it is up to date."""
     found = Environment(folder)
     stamp, wanted = folder / STAMP, hashlib.sha256(requirements.read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
@@ -66,8 +66,8 @@ def installed(folder: Path = KEPT, requirements: Path = WANTED) -> Environment:
 
 
 def run_installer(command: list[str]) -> None:
-    """Runs a command that installs; raises with its last line if it fails."""
+    """Run a command that installs; raise with its last line if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()[-1:]
-        raise NotInstalled(f"The peers cannot be installed: {' '.join(said)}")
+        raise InstallFailed(f"The peers cannot be installed: {' '.join(said)}")

@@ -1,4 +1,4 @@
-"""One PostgreSQL for all, from the wheel and with the settings that it comes with; a database for each."""
+"""PostgreSQL server of a comparison, from the wheel with its default settings; a database for each queue."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _ENDING_S = 0.1
 
 
 class SqlFailed(Exception):
-    """A script of ours was refused by the server."""
+    """The server refused a script of ours."""
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class PostgresDatabase:
     """One database of the server, and the folder with its SQL."""
 
     url: str
     kind: str
 
-    def run(self, name: str, **variables: int) -> str:
-        """Runs a script of the folder."""
+    def run_script(self, name: str, **variables: int) -> str:
+        """Run a script of the folder."""
         given = [part for key, value in variables.items() for part in ("-v", f"{key}={value}")]
         return self._psql(*given, "-f", str(self.path(name)))
 
-    def say(self, sql: str) -> str:
-        """Runs a statement."""
+    def execute(self, sql: str) -> str:
+        """Run a statement."""
         return self._psql("-c", sql)
 
-    def text(self, name: str) -> str:
-        """A query of the folder."""
+    def read_query(self, name: str) -> str:
+        """Read a query of the folder."""
         return self.path(name).read_text()
 
     def path(self, name: str) -> Path:
@@ -58,33 +58,33 @@ class Database:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """The server, whose processor time counts as much as that of its clients."""
+class PostgresServer:
+    """The server, whose CPU time counts like that of its clients."""
 
     postgres: EmbeddedPostgres
 
-    def database(self, name: str, kind: str) -> Database:
-        """A new and empty database."""
-        main = Database(self.postgres.url_of("postgres"), kind)
-        main.say(f'DROP DATABASE IF EXISTS "{name}"')
-        main.say(f'CREATE DATABASE "{name}"')
-        return Database(self.postgres.url_of(name), kind)
+    def database(self, name: str, kind: str) -> PostgresDatabase:
+        """Create an empty database."""
+        main = PostgresDatabase(self.postgres.url_of("postgres"), kind)
+        main.execute(f'DROP DATABASE IF EXISTS "{name}"')
+        main.execute(f'CREATE DATABASE "{name}"')
+        return PostgresDatabase(self.postgres.url_of(name), kind)
 
-    def copy(self, source: str, name: str, kind: str) -> Database:
-        """A database like another one, which nobody may be connected to."""
-        main = Database(self.postgres.url_of("postgres"), kind)
-        main.say(f'DROP DATABASE IF EXISTS "{name}"')
-        main.say(f'CREATE DATABASE "{name}" TEMPLATE "{source}"')
-        return Database(self.postgres.url_of(name), kind)
+    def copy_database(self, source: str, name: str, kind: str) -> PostgresDatabase:
+        """Copy a database that has no connections."""
+        main = PostgresDatabase(self.postgres.url_of("postgres"), kind)
+        main.execute(f'DROP DATABASE IF EXISTS "{name}"')
+        main.execute(f'CREATE DATABASE "{name}" TEMPLATE "{source}"')
+        return PostgresDatabase(self.postgres.url_of(name), kind)
 
-    def settle_down(self) -> None:
-        """Writes everything out, so that no measurement pays for what came before it."""
-        Database(self.postgres.url_of("postgres"), "").say("CHECKPOINT")
+    def flush(self) -> None:
+        """Write a checkpoint, so that no measurement pays for earlier writes."""
+        PostgresDatabase(self.postgres.url_of("postgres"), "").execute("CHECKPOINT")
 
     def cpu_s(self) -> float:
-        """Processor seconds of all its processes so far, of those too that have ended."""
+        """Sum the CPU seconds of all its processes so far, with those that have ended."""
         assert self.postgres.pid is not None
-        # A session that is just ending is nowhere for a moment: no child any more, and not yet counted.
+        # A session that is just ending is for a moment neither a child nor counted.
         time.sleep(_ENDING_S)
         main = psutil.Process(self.postgres.pid)
         found = sum(main.cpu_times()[:4])
@@ -94,18 +94,18 @@ class Server:
         return found
 
     def version(self) -> str:
-        return Database(self.postgres.url_of("postgres"), "").say("SHOW server_version")
+        return PostgresDatabase(self.postgres.url_of("postgres"), "").execute("SHOW server_version")
 
 
 @contextmanager
-def serving() -> Iterator[Server]:
-    """A server for the time of a run. Where its data are, there must be room for several gigabytes."""
+def start_server() -> Iterator[PostgresServer]:
+    """Start a server for a run; its temporary folder needs room for several gigabytes."""
     with tempfile.TemporaryDirectory(prefix="charter-peers-", ignore_cleanup_errors=True) as folder:
         if os.name != "nt" and os.geteuid() == 0:
             Path(folder).chmod(0o755)
         postgres = EmbeddedPostgres(Path(folder, "postgres"))
         try:
             postgres.start()
-            yield Server(postgres)
+            yield PostgresServer(postgres)
         finally:
             postgres.remove()

@@ -1,1 +1,1 @@
-"""The queue for WASI jobs beside a queue that somebody wrote by hand."""
+"""Benchmark of the queue for WASI jobs against a hand-written queue."""

@@ -1,7 +1,7 @@
-"""The baseline: a queue by hand, with Starlette and sqlite3. It checks nothing and keeps no history.
+"""Baseline: a hand-written queue with Starlette and sqlite3, without checks and history.
 
-`python -m bench.queuey.bare FILE` serves it. What it has in common with the real one is its durability: a
-commit for each request, on the disk before the answer.
+`python -m bench.queuey.bare FILE` serves it. It has the durability of the real one: a commit for each
+request, on the disk before the answer.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _COMPLETE = (
 )
 
 
-class Queue:
-    """One connection, and a transaction for each request."""
+class HandwrittenQueue:
+    """Queue with one connection, and a transaction for each request."""
 
     def __init__(self, path: str) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None)
@@ -54,17 +54,17 @@ class Queue:
 
     async def create(self, request: Request) -> Response:
         body = await request.json()
-        now = _now()
+        now = _read_now_ms()
         key = str(uuid.uuid4()).upper()
         return self._answer(_CREATE, key, body["binary_addr"], body.get("input_addr"), now, now)
 
     async def claim(self, request: Request) -> Response:
         body = await request.json()
-        return self._answer(_CLAIM, body["runner_id"], _now())
+        return self._answer(_CLAIM, body["runner_id"], _read_now_ms())
 
     async def complete(self, request: Request) -> Response:
         body = await request.json()
-        now = _now()
+        now = _read_now_ms()
         wanted = (body["status"], body.get("output_addr"), now, now, request.path_params["job_id"])
         return self._answer(_COMPLETE, *wanted)
 
@@ -73,13 +73,13 @@ class Queue:
         return JSONResponse(dict(rows[0])) if rows else Response(status_code=204)
 
 
-def _now() -> int:
+def _read_now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
 def main(path: str) -> None:
-    """Serves until it is ended; says first where."""
-    queue = Queue(path)
+    """Serve until the process ends; print the port first."""
+    queue = HandwrittenQueue(path)
     app = Starlette(
         routes=[
             Route("/jobs/create", queue.create, methods=["POST"]),

@@ -1,4 +1,4 @@
-"""A past: jobs that ended long ago, put into a file that nobody has open."""
+"""Finished jobs, inserted into a database file that is not in use."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ FROM counted
 """
 
 
-def finish(file: Path, jobs: int) -> None:
-    """Adds finished jobs. The guards, which would let none begin at its end, stand aside meanwhile."""
+def insert_finished_jobs(file: Path, jobs: int) -> None:
+    """Insert finished jobs, without the guards, which refuse jobs that start in a terminal state."""
     connection = sqlite3.connect(file, isolation_level=None)
     try:
         guards = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()

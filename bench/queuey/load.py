@@ -1,7 +1,7 @@
-"""Clients of a queue: `python -m bench.queuey.load PORT WHAT COUNT CLIENTS` prints what they found as JSON.
+"""Load clients of a queue: `python -m bench.queuey.load PORT WORK COUNT CLIENTS` prints a line of JSON.
 
-Each client has a connection and asks for one thing after the other. They know as little of HTTP as is needed,
-so that the server is what is measured.
+Each client has a connection and sends one request after the other, with as little HTTP as is needed, so that
+the CPU time is the server's.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _ADDRESS = "6" * 64
 _OUTPUT = "7" * 64
 
 
-class Connection:
-    """One client."""
+class LoadConnection:
+    """Connection of one client."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, name: str) -> None:
         self._reader = reader
@@ -29,17 +29,17 @@ class Connection:
         self.name = name
 
     async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """An answer; None where there is nothing to say."""
+        """Send a request; return the body of the answer, or None if it is empty."""
         content = json.dumps(body).encode()
-        head = (
+        request_head = (
             f"POST {path} HTTP/1.1",
             "host: localhost",
             "content-type: application/json",
             f"content-length: {len(content)}",
         )
-        self._writer.write("\r\n".join((*head, "", "")).encode() + content)
-        told = (await self._reader.readuntil(b"\r\n\r\n")).lower()
-        status, _, headers = told.partition(b"\r\n")
+        self._writer.write("\r\n".join((*request_head, "", "")).encode() + content)
+        head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
+        status, _, headers = head.partition(b"\r\n")
         length = next(
             (int(line[15:]) for line in headers.split(b"\r\n") if line.startswith(b"content-length:")), 0
         )
@@ -49,14 +49,14 @@ class Connection:
         return json.loads(answer) if answer else None
 
 
-async def create(connection: Connection) -> None:
-    """A new job."""
+async def create_job(connection: LoadConnection) -> None:
+    """Create a job."""
     await connection.post("/jobs/create", {"binary_addr": _ADDRESS, "input_addr": _ADDRESS})
 
 
-async def pair(connection: Connection) -> None:
-    """A job taken and completed."""
-    job = await claim(connection)
+async def claim_and_complete(connection: LoadConnection) -> None:
+    """Claim a job and complete it."""
+    job = await claim_job(connection)
     outcome = {
         "status": "completed",
         "output_addr": _OUTPUT,
@@ -66,37 +66,37 @@ async def pair(connection: Connection) -> None:
     await connection.post(f"/jobs/{job['job_id']}/complete", outcome)
 
 
-async def claim(connection: Connection) -> dict[str, Any]:
-    """A job taken."""
+async def claim_job(connection: LoadConnection) -> dict[str, Any]:
+    """Claim a job."""
     job = await connection.post("/jobs/claim", {"runner_id": connection.name})
     if job is None:
         raise RuntimeError("there are too few jobs")
     return job
 
 
-WORK: dict[str, Callable[[Connection], Coroutine[Any, Any, Any]]] = {
-    "create": create,
-    "pair": pair,
-    "claim": claim,
+WORK: dict[str, Callable[[LoadConnection], Coroutine[Any, Any, Any]]] = {
+    "create": create_job,
+    "pair": claim_and_complete,
+    "claim": claim_job,
 }
 
 
-async def measured(port: int, what: str, count: int, clients: int) -> dict[str, float]:
-    """So many of something by so many clients."""
+async def run_load(port: int, work: str, count: int, clients: int) -> dict[str, float]:
+    """Run an operation that many times with so many clients."""
     connections = [
-        Connection(*await asyncio.open_connection("127.0.0.1", port), f"runner-{number}")
+        LoadConnection(*await asyncio.open_connection("127.0.0.1", port), f"runner-{number}")
         for number in range(clients)
     ]
-    work, left, times = WORK[what], iter(range(count)), list[float]()
+    operation, left, times = WORK[work], iter(range(count)), list[float]()
 
-    async def go_on(connection: Connection) -> None:
+    async def run_client(connection: LoadConnection) -> None:
         for _ in left:
             begun = time.perf_counter()
-            await work(connection)
+            await operation(connection)
             times.append(time.perf_counter() - begun)
 
     begun, cpu = time.perf_counter(), time.process_time()
-    await asyncio.gather(*map(go_on, connections))
+    await asyncio.gather(*map(run_client, connections))
     seconds = time.perf_counter() - begun
     return {
         "per_s": count / seconds,
@@ -107,5 +107,5 @@ async def measured(port: int, what: str, count: int, clients: int) -> dict[str, 
 
 
 if __name__ == "__main__":
-    port, what, count, clients = sys.argv[1:]
-    print(json.dumps(uvloop.run(measured(int(port), what, int(count), int(clients)))))
+    port, work, count, clients = sys.argv[1:]
+    print(json.dumps(uvloop.run(run_load(int(port), work, int(count), int(clients)))))

@@ -1,4 +1,4 @@
-"""The report of a run: one HTML file, and its picture as PNG beside it."""
+"""Report of a run: one HTML file, and its picture as PNG beside it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from bench.queuey.findings import Findings
-from bench.report.style import DARK, LIGHT, STAND_IN, Palette, as_png, as_svg, drawing
+from bench.queuey.findings import QueueyFindings
+from bench.report.style import DARK, LIGHT, PLACEHOLDERS, Palette, draw_figure, figure_to_png, figure_to_svg
 
 PICTURE = "queuey.png"
 
 
-def write(findings: Findings, folder: Path) -> Path:
-    """Writes `report.html` and the PNG; returns the page."""
+def write_page(findings: QueueyFindings, folder: Path) -> Path:
+    """Write `report.html` and the PNG; return the page."""
     report = Path(__file__).parents[1] / "report"
     environment = Environment(
         loader=FileSystemLoader([Path(__file__).parent, report]), undefined=StrictUndefined, autoescape=True
@@ -25,24 +25,24 @@ def write(findings: Findings, folder: Path) -> Path:
     path.write_text(
         environment.get_template("page.html.j2").render(
             findings=findings,
-            picture=Markup(as_svg(_drawn(findings, Palette(STAND_IN)))),
+            picture=Markup(figure_to_svg(_draw_ratios(findings, Palette(PLACEHOLDERS)))),
             median=statistics.median,
             light=LIGHT,
             dark=DARK,
         )
     )
-    (folder / PICTURE).write_bytes(as_png(_drawn(findings, Palette(LIGHT))))
+    (folder / PICTURE).write_bytes(figure_to_png(_draw_ratios(findings, Palette(LIGHT))))
     return path
 
 
-def _drawn(findings: Findings, palette: Palette) -> Figure:
-    """The ratios of all rounds, with the middle and the goal of each."""
+def _draw_ratios(findings: QueueyFindings, palette: Palette) -> Figure:
+    """Draw the ratios of all rounds, with the median and the goal of each comparison."""
     rows = list(findings.comparisons.values())
-    with drawing(palette, 1, 0.6 + 0.55 * len(rows)) as (figure, (axes,)):
-        for place, each in enumerate(rows):
-            axes.plot(each.ratios, [place] * len(each.ratios), "o", color=palette.design(0), alpha=0.35)
-            axes.plot([each.ratio], [place], "D", color=palette.design(0))
-            axes.plot([each.goal.at_least] * 2, [place - 0.3, place + 0.3], color=palette.design(1))
+    with draw_figure(palette, 1, 0.6 + 0.55 * len(rows)) as (figure, (axes,)):
+        for row, each in enumerate(rows):
+            axes.plot(each.ratios, [row] * len(each.ratios), "o", color=palette.design(0), alpha=0.35)
+            axes.plot([each.ratio], [row], "D", color=palette.design(0))
+            axes.plot([each.goal.at_least] * 2, [row - 0.3, row + 0.3], color=palette.design(1))
         axes.set_yticks(range(len(rows)), [each.title for each in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xscale("log", base=2)

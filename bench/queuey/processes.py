@@ -1,4 +1,4 @@
-"""Processes that are measured, and clients that measure them."""
+"""Server processes of the benchmark, and the client processes that measure them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import psutil
 NODE = "queuey.local.queue"
 
 
-class Rate(NamedTuple):
-    """Something that was done so many times a second, what it cost the server, and how long each took."""
+class RequestRate(NamedTuple):
+    """A rate per second, the CPU time of the server for each operation, and its latency."""
 
     per_s: float
     cpu_us: float
@@ -25,8 +25,8 @@ class Rate(NamedTuple):
     p95_ms: float
 
 
-class Served:
-    """A queue that runs."""
+class QueueServer:
+    """A running queue."""
 
     def __init__(self, process: psutil.Process, port: int) -> None:
         self._process = process
@@ -35,57 +35,59 @@ class Served:
     def cpu_s(self) -> float:
         return float(sum(self._process.cpu_times()[:2]))
 
-    def measured(self, what: str, count: int, clients: int) -> Rate:
-        """So many of something by so many clients in a process of their own."""
+    def measure(self, work: str, count: int, clients: int) -> RequestRate:
+        """Measure an operation with so many clients in a process of their own."""
         before = self.cpu_s()
         done = subprocess.run(
-            (sys.executable, "-m", "bench.queuey.load", str(self.port), what, str(count), str(clients)),
+            (sys.executable, "-m", "bench.queuey.load", str(self.port), work, str(count), str(clients)),
             check=True,
             stdout=subprocess.PIPE,
         )
-        told = json.loads(done.stdout)
-        return Rate(
-            per_s=told["per_s"],
+        report = json.loads(done.stdout)
+        return RequestRate(
+            per_s=report["per_s"],
             cpu_us=(self.cpu_s() - before) / count * 1e6,
-            p50_ms=told["p50_ms"],
-            p95_ms=told["p95_ms"],
+            p50_ms=report["p50_ms"],
+            p95_ms=report["p95_ms"],
         )
 
 
 @contextmanager
-def bare(file: Path) -> Iterator[Served]:
-    """The queue by hand."""
-    with _started("bench.queuey.bare", str(file), {}) as served:
-        yield served
+def start_bare(file: Path) -> Iterator[QueueServer]:
+    """Start the hand-written queue."""
+    with _start_server("bench.queuey.bare", str(file), {}) as server:
+        yield server
 
 
 @contextmanager
-def ours(file: Path, *, together: bool = True) -> Iterator[Served]:
-    """The queue as it is; or with a transaction for each request."""
+def start_ours(file: Path, *, batched: bool = True) -> Iterator[QueueServer]:
+    """Start our queue, as it is or with a transaction for each request."""
     settings = {"DB_PATH": str(file), "MDNS_ENABLED": "false", "ABANDONED_AGE": "3600", "LOG_LEVEL": "INFO"}
-    with _started("runtime.serve" if together else "bench.queuey.unbatched_node", NODE, settings) as served:
-        yield served
+    with _start_server(
+        "runtime.serve" if batched else "bench.queuey.unbatched_node", NODE, settings
+    ) as server:
+        yield server
 
 
 @contextmanager
-def _started(module: str, argument: str, settings: dict[str, str]) -> Iterator[Served]:
+def _start_server(module: str, argument: str, settings: dict[str, str]) -> Iterator[QueueServer]:
     log = Path(argument if not settings else settings["DB_PATH"]).with_suffix(".log")
     with log.open("wb") as output:
         process = subprocess.Popen(
             (sys.executable, "-m", module, argument), env={**os.environ, **settings}, stdout=output
         )
     try:
-        yield Served(psutil.Process(process.pid), _port(process, log))
+        yield QueueServer(psutil.Process(process.pid), _wait_for_port(process, log))
     finally:
         process.terminate()
         process.wait(30)
 
 
-def _port(process: subprocess.Popen[bytes], log: Path) -> int:
+def _wait_for_port(process: subprocess.Popen[bytes], log: Path) -> int:
     while process.poll() is None:
         for line in log.read_bytes().splitlines():
-            found = json.loads(line) if line.startswith(b"{") and line.endswith(b"}") else {}
-            if found.get("event") == "service_ready":
-                port: int = found["http_port"]
+            event = json.loads(line) if line.startswith(b"{") and line.endswith(b"}") else {}
+            if event.get("event") == "service_ready":
+                port: int = event["http_port"]
                 return port
     raise RuntimeError(f"it ended with {process.returncode}: {log.read_text()[-2000:]}")

@@ -1,4 +1,4 @@
-"""A node whose writes each have a transaction of their own: `python -m bench.queuey.unbatched_node NODE`."""
+"""Node with a transaction for each write: `python -m bench.queuey.unbatched_node NODE`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a reader sees of a benchmark: a table, pictures and one page that needs nothing else."""
+"""Reports of benchmarks: tables, pictures and one self-contained page."""

@@ -1,4 +1,4 @@
-"""Pictures of what clients saw: how many requests, how fast, and how soon jobs were done."""
+"""Figures of loads: throughput, latency, and time from submit to done."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from bench.designs.findings import Findings
+from bench.designs.findings import DesignFindings
 from bench.designs.results import DesignResult
 from bench.percentiles import Summary
-from bench.report.numbers import Level, Spread, closed_steps, levels, open_steps
-from bench.report.style import Palette, drawing
-from bench.workload import Kind
+from bench.report.numbers import Level, Spread, list_closed_steps, list_levels, list_open_steps
+from bench.report.style import Palette, draw_figure
+from bench.workload import RequestKind
 
-_KINDS: tuple[tuple[Kind, str], ...] = (
+_KINDS: tuple[tuple[RequestKind, str], ...] = (
     ("submit", "SubmitJob"),
     ("status", "GetJobStatus"),
     ("result", "GetJobResult"),
@@ -21,65 +21,68 @@ _KINDS: tuple[tuple[Kind, str], ...] = (
 )
 
 
-def throughput(findings: Findings, palette: Palette) -> Figure | None:
-    """Requests and finished jobs per second, over how many users there are."""
-    ladders = {name: _ladder(design) for name, design in findings.designs.items()}
+def draw_throughput(findings: DesignFindings, palette: Palette) -> Figure | None:
+    """Draw requests and finished jobs per second over the number of users."""
+    ladders = {name: _select_ladder(design) for name, design in findings.designs.items()}
     if not any(ladders.values()):
         return None
-    with drawing(palette, 2, 3.1) as (figure, (left, right)):
+    with draw_figure(palette, 2, 3.1) as (figure, (left, right)):
         for index, (name, ladder) in enumerate(ladders.items()):
             colour = palette.design(index)
             users = [each.level for each in ladder]
-            _line(left, users, [each.requests_per_s for each in ladder], name, colour)
-            _line(right, users, [each.jobs_per_s for each in ladder], name, colour)
+            _draw_line(left, users, [each.requests_per_s for each in ladder], name, colour)
+            _draw_line(right, users, [each.jobs_per_s for each in ladder], name, colour)
         for axes, title in ((left, "requests answered per second"), (right, "jobs done per second")):
             axes.set_title(title)
             axes.set_xlabel("users at a time (closed loop)")
             axes.set_xscale("log", base=2)
             axes.set_xticks([each.level for each in next(iter(ladders.values()))])
-            axes.xaxis.set_major_formatter(_plain())
+            axes.xaxis.set_major_formatter(_make_formatter())
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.set_xlim(axes.get_xlim()[0] / 1.2, axes.get_xlim()[1] * 5)
             axes.set_ylim(0, axes.get_ylim()[1] * 1.08)
         return figure
 
 
-def percentiles(findings: Findings, palette: Palette) -> Figure | None:
-    """Latency of each primary method: p50, p95 and p99 on one line."""
+def draw_percentiles(findings: DesignFindings, palette: Palette) -> Figure | None:
+    """Draw the latency of each primary method: p50, p95 and p99 on one line."""
     rows = [
         (title, index, name, summary)
         for kind, title in _KINDS
         for index, (name, design) in enumerate(findings.designs.items())
-        if (summary := _of_kind(design, kind)) is not None
+        if (summary := _select_kind(design, kind)) is not None
     ]
     if not rows:
         return None
-    with drawing(palette, 1, 0.9 + 0.36 * len(rows)) as (figure, (axes,)):
+    with draw_figure(palette, 1, 0.9 + 0.36 * len(rows)) as (figure, (axes,)):
         axes.grid(visible=False, axis="y")
         axes.grid(visible=True, axis="x", linewidth=0.8)
-        seen: dict[str, list[int]] = {}
-        for place, (title, index, name, summary) in enumerate(rows):
-            _dumbbell(axes, place, summary, palette.design(index), palette, name if place < 2 else "")
-            seen.setdefault(title, []).append(place)
-        axes.set_yticks([sum(places) / len(places) for places in seen.values()], list(seen))
+        rows_by_title: dict[str, list[int]] = {}
+        for row, (title, index, name, summary) in enumerate(rows):
+            _draw_dumbbell(axes, row, summary, palette.design(index), palette, name if row < 2 else "")
+            rows_by_title.setdefault(title, []).append(row)
+        axes.set_yticks(
+            [sum(rows_of_title) / len(rows_of_title) for rows_of_title in rows_by_title.values()],
+            list(rows_by_title),
+        )
         axes.tick_params(axis="y", labelcolor=palette["ink"])
         axes.set_ylim(len(rows) - 0.4, -0.6)
-        _milliseconds(axes)
+        _format_axis_ms(axes)
         axes.margins(x=0.12)
         axes.legend(loc="lower right", ncols=2, bbox_to_anchor=(1, 1))
         return figure
 
 
-def over_time(findings: Findings, palette: Palette) -> Figure | None:
-    """Latency in every half second of an open loop, of the first round."""
+def draw_over_time(findings: DesignFindings, palette: Palette) -> Figure | None:
+    """Draw the latency in every half second of an open loop, of the first round."""
     runs = {
-        name: levels(design, steps[0])[-1].repeats[0]
+        name: list_levels(design, steps[0])[-1].repeats[0]
         for name, design in findings.designs.items()
-        if (steps := open_steps(design))
+        if (steps := list_open_steps(design))
     }
     if not runs:
         return None
-    with drawing(palette, 2, 2.9, sharey=True) as (figure, panels):
+    with draw_figure(palette, 2, 2.9, sharey=True) as (figure, panels):
         for axes, (title, percent) in zip(panels, (("p50", 50), ("p99", 99)), strict=True):
             for index, (name, run) in enumerate(runs.items()):
                 at = [each.seconds for each in run.moments]
@@ -88,21 +91,21 @@ def over_time(findings: Findings, palette: Palette) -> Figure | None:
             axes.set_title(f"{title}, ms")
             axes.set_xlabel("seconds into the window")
             axes.set_yscale("log")
-            axes.yaxis.set_major_formatter(_plain())
+            axes.yaxis.set_major_formatter(_make_formatter())
             axes.yaxis.set_minor_formatter(NullFormatter())
         panels[0].legend(loc="upper left")
         return figure
 
 
-def end_to_end(findings: Findings, palette: Palette) -> Figure | None:
-    """How many jobs were done within what time of their submission, by how long jobs take."""
-    chosen = end_to_end_levels(findings)
+def draw_end_to_end(findings: DesignFindings, palette: Palette) -> Figure | None:
+    """Draw the distribution of times from submit to done, by the duration of jobs."""
+    chosen = select_end_to_end_levels(findings)
     if not chosen:
         return None
-    with drawing(palette, len(chosen), 3.1, sharey=True) as (figure, panels):
+    with draw_figure(palette, len(chosen), 3.1, sharey=True) as (figure, panels):
         for axes, (title, by_design) in zip(panels, chosen.items(), strict=True):
             for index, (name, level) in enumerate(by_design.items()):
-                points = level.end_to_end.distribution()
+                points = level.end_to_end.to_distribution()
                 axes.step(
                     [0.5, *(max(ms, 0.5) for ms, _ in points)],
                     [0.0, *(share * 100 for _, share in points)],
@@ -112,43 +115,43 @@ def end_to_end(findings: Findings, palette: Palette) -> Figure | None:
                     label=name,
                 )
             axes.set_title(title)
-            _milliseconds(axes)
+            _format_axis_ms(axes)
         panels[0].set_ylabel("% of jobs done within")
         panels[0].legend(loc="lower right")
         return figure
 
 
-def end_to_end_levels(findings: Findings) -> dict[str, dict[str, Level]]:
-    """A load of jobs without duration, and each of jobs that keep the slots busy; by title, then design."""
+def select_end_to_end_levels(findings: DesignFindings) -> dict[str, dict[str, Level]]:
+    """Select a load of jobs without duration, and each with duration; by title, then design."""
     found: dict[str, dict[str, Level]] = {}
     for name, design in findings.designs.items():
-        for level in (*_ladder(design)[1:2], *_with_duration(design)):
+        for level in (*_select_ladder(design)[1:2], *_select_with_duration(design)):
             found.setdefault(level.title, {})[name] = level
     return found
 
 
-def _ladder(design: DesignResult) -> list[Level]:
-    steps = closed_steps(design)
-    return levels(design, steps[0]) if steps else []
+def _select_ladder(design: DesignResult) -> list[Level]:
+    steps = list_closed_steps(design)
+    return list_levels(design, steps[0]) if steps else []
 
 
-def _with_duration(design: DesignResult) -> list[Level]:
-    found = [step for step in open_steps(design) if design.of(step)[0].load.job_ms]
-    return [levels(design, step)[-1] for step in found]
+def _select_with_duration(design: DesignResult) -> list[Level]:
+    found = [step for step in list_open_steps(design) if design.select(step)[0].load.job_ms]
+    return [list_levels(design, step)[-1] for step in found]
 
 
-def _of_kind(design: DesignResult, kind: Kind) -> Summary | None:
-    """Of the ladder's second rung, or of whatever step has this kind."""
-    candidates = [*_ladder(design)[1:2], *_ladder(design)[:1]]
+def _select_kind(design: DesignResult, kind: RequestKind) -> Summary | None:
+    """Select the latency of a kind: of the ladder's second level, or of any step that has it."""
+    candidates = [*_select_ladder(design)[1:2], *_select_ladder(design)[:1]]
     candidates += [
         level
         for step in dict.fromkeys(each.load.step for each in design.steps)
-        for level in levels(design, step)
+        for level in list_levels(design, step)
     ]
     return next((found for each in candidates if (found := each.by_kind(kind)) is not None), None)
 
 
-def _line(axes: Axes, users: list[float], spreads: list[Spread], name: str, colour: str) -> None:
+def _draw_line(axes: Axes, users: list[float], spreads: list[Spread], name: str, colour: str) -> None:
     axes.plot(users, [each.middle for each in spreads], color=colour, linewidth=2, marker="o", markersize=5)
     axes.fill_between(
         users,
@@ -179,21 +182,21 @@ def _line(axes: Axes, users: list[float], spreads: list[Spread], name: str, colo
         )
 
 
-def _dumbbell(axes: Axes, place: int, summary: Summary, colour: str, palette: Palette, label: str) -> None:
+def _draw_dumbbell(axes: Axes, row: int, summary: Summary, colour: str, palette: Palette, label: str) -> None:
     axes.plot(
         [summary.p50_ms, summary.p99_ms],
-        [place, place],
+        [row, row],
         color=colour,
         linewidth=3,
         alpha=0.35,
         solid_capstyle="round",
     )
-    axes.plot(summary.p50_ms, place, "o", color=colour, markersize=8, label=label or None)
-    axes.plot(summary.p95_ms, place, "|", color=colour, markersize=11, markeredgewidth=2)
-    axes.plot(summary.p99_ms, place, ">", color=colour, markersize=7)
+    axes.plot(summary.p50_ms, row, "o", color=colour, markersize=8, label=label or None)
+    axes.plot(summary.p95_ms, row, "|", color=colour, markersize=11, markeredgewidth=2)
+    axes.plot(summary.p99_ms, row, ">", color=colour, markersize=7)
     axes.annotate(
         f"p50 {summary.p50_ms:.1f}   p95 {summary.p95_ms:.0f}   p99 {summary.p99_ms:.0f}",
-        (summary.p99_ms, place),
+        (summary.p99_ms, row),
         textcoords="offset points",
         xytext=(9, 0),
         va="center",
@@ -202,12 +205,12 @@ def _dumbbell(axes: Axes, place: int, summary: Summary, colour: str, palette: Pa
     )
 
 
-def _milliseconds(axes: Axes) -> None:
+def _format_axis_ms(axes: Axes) -> None:
     axes.set_xscale("log")
     axes.set_xlabel("milliseconds")
-    axes.xaxis.set_major_formatter(_plain())
+    axes.xaxis.set_major_formatter(_make_formatter())
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _plain() -> FuncFormatter:
+def _make_formatter() -> FuncFormatter:
     return FuncFormatter(lambda value, _: f"{value:g}")

@@ -1,4 +1,4 @@
-"""The repeats of a step taken together: rates in the middle with their spread, times in one histogram."""
+"""Aggregates over the repeats of a step: medians of rates with their spread, times in one histogram."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.designs.results import DesignResult, StepResult
-from bench.percentiles import Summary, Times
-from bench.workload import Kind
+from bench.percentiles import LatencyHistogram, Summary
+from bench.workload import RequestKind
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A number from several repeats."""
+    """Median, least and most of several repeats."""
 
     middle: float
     least: float
     most: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
+    def from_values(cls, values: Sequence[float]) -> Spread:
         return cls(statistics.median(values), min(values), max(values))
 
 
@@ -46,20 +46,20 @@ class Level:
 
     @property
     def latency(self) -> Summary:
-        return Times(each.primary.histogram for each in self.repeats).summary()
+        return LatencyHistogram(each.primary.histogram for each in self.repeats).summarize()
 
     @property
-    def end_to_end(self) -> Times:
-        return Times(each.jobs.end_to_end_histogram for each in self.repeats)
+    def end_to_end(self) -> LatencyHistogram:
+        return LatencyHistogram(each.jobs.end_to_end_histogram for each in self.repeats)
 
     @property
-    def observed(self) -> Times:
-        return Times(each.jobs.observed_histogram for each in self.repeats)
+    def observed(self) -> LatencyHistogram:
+        return LatencyHistogram(each.jobs.observed_histogram for each in self.repeats)
 
     @property
     def listings(self) -> Summary | None:
         found = [each.secondary.histogram for each in self.repeats if each.secondary is not None]
-        return Times(found).summary() if found else None
+        return LatencyHistogram(found).summarize() if found else None
 
     @property
     def listings_per_s(self) -> float:
@@ -77,7 +77,7 @@ class Level:
 
     @property
     def backlog(self) -> float:
-        """Share of the jobs submitted in the window that were not over at its end."""
+        """Fraction of the jobs submitted in the window that were not over at its end."""
         submitted = sum(each.jobs.submitted for each in self.repeats)
         return sum(each.jobs.backlog for each in self.repeats) / submitted if submitted else 0.0
 
@@ -87,23 +87,23 @@ class Level:
 
     @property
     def others_share(self) -> float:
-        """What others took of all processor time that was used in the window."""
+        """Fraction of the CPU time in the window that other processes used."""
         others = sum(each.other_cpu_s or 0.0 for each in self.repeats)
         ours = sum(each.client_cpu_s + sum(node.cpu_s for node in each.nodes) for each in self.repeats)
         return others / (others + ours) if others + ours else 0.0
 
     @property
     def memory_mb(self) -> float:
-        """Of all nodes together."""
+        """Memory of all nodes."""
         return statistics.median(sum(node.rss_mb for node in each.nodes) for each in self.repeats)
 
-    def by_kind(self, kind: Kind) -> Summary | None:
-        """Latency of one kind of request."""
+    def by_kind(self, kind: RequestKind) -> Summary | None:
+        """Summarize the latency of one kind of request."""
         found = [each.primary.histograms[kind] for each in self.repeats if kind in each.primary.histograms]
-        return Times(found).summary() if found else None
+        return LatencyHistogram(found).summarize() if found else None
 
     def cpu_us(self) -> dict[str, float]:
-        """Processor time of each node, and of the clients, for one primary request.
+        """Compute the CPU time of each node, and of the clients, for one primary request.
 
         Empty where the nodes were not measured.
         """
@@ -118,31 +118,33 @@ class Level:
         return {name: seconds / answered * 1e6 for name, seconds in found.items()}
 
     def _spread(self, value: Callable[[StepResult], float]) -> Spread:
-        return Spread.of([value(each) for each in self.repeats])
+        return Spread.from_values([value(each) for each in self.repeats])
 
 
-def levels(design: DesignResult, step: str) -> list[Level]:
-    """The levels of a step, lowest first."""
-    found = sorted({each.load.level for each in design.of(step)})
-    return [Level(step, level, tuple(design.of(step, level))) for level in found]
+def list_levels(design: DesignResult, step: str) -> list[Level]:
+    """List the levels of a step, lowest first."""
+    found = sorted({each.load.level for each in design.select(step)})
+    return [Level(step, level, tuple(design.select(step, level))) for level in found]
 
 
-def every_level(design: DesignResult) -> list[Level]:
-    """All levels of all steps, in the order of the workload."""
+def list_all_levels(design: DesignResult) -> list[Level]:
+    """List all levels of all steps, in the order of the workload."""
     return [
-        each for step in dict.fromkeys(one.load.step for one in design.steps) for each in levels(design, step)
+        each
+        for step in dict.fromkeys(one.load.step for one in design.steps)
+        for each in list_levels(design, step)
     ]
 
 
-def closed_steps(design: DesignResult) -> list[str]:
-    """Steps with waiting users and no listings, which a ladder can be drawn of."""
-    return _steps(design, lambda each: each.load.loop == "closed" and not each.load.mix.list)
+def list_closed_steps(design: DesignResult) -> list[str]:
+    """List the steps with a closed loop and no listings, which make a ladder."""
+    return _list_steps(design, lambda each: each.load.loop == "closed" and not each.load.mix.list)
 
 
-def open_steps(design: DesignResult) -> list[str]:
-    """Steps with arrivals at a rate."""
-    return _steps(design, lambda each: each.load.loop == "open")
+def list_open_steps(design: DesignResult) -> list[str]:
+    """List the steps with arrivals at a rate."""
+    return _list_steps(design, lambda each: each.load.loop == "open")
 
 
-def _steps(design: DesignResult, wanted: Callable[[StepResult], bool]) -> list[str]:
+def _list_steps(design: DesignResult, wanted: Callable[[StepResult], bool]) -> list[str]:
     return list(dict.fromkeys(each.load.step for each in design.steps if wanted(each)))

@@ -1,4 +1,4 @@
-"""The report: one HTML file with everything in it, and the pictures as PNG beside it."""
+"""Report on designs: one self-contained HTML file, and the pictures as PNG beside it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from bench.designs.findings import Findings
+from bench.designs.findings import DesignFindings
 from bench.report import cost_figures, load_figures
-from bench.report.numbers import every_level
-from bench.report.style import DARK, LIGHT, STAND_IN, Palette, as_png, as_svg
-from bench.report.summary import sentences
+from bench.report.numbers import list_all_levels
+from bench.report.style import DARK, LIGHT, PLACEHOLDERS, Palette, figure_to_png, figure_to_svg
+from bench.report.summary import format_sentences
 
-Draw = Callable[[Findings, Palette], Figure | None]
+Draw = Callable[[DesignFindings, Palette], Figure | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """A picture of the report, and what to look for in it."""
+class DesignPicture:
+    """A picture of the report, with its explanation."""
 
     name: str
     title: str
@@ -30,74 +30,74 @@ class Picture:
 
 
 PICTURES = (
-    Picture(
+    DesignPicture(
         "throughput",
         "Throughput over concurrency",
         "Users send their next request when the last answer is there. The band is the spread of the repeats. "
         "Where jobs per second fall behind a quarter of the requests, a backlog grows.",
-        load_figures.throughput,
+        load_figures.draw_throughput,
     ),
-    Picture(
+    DesignPicture(
         "percentiles",
         "Latency of each method",
         "Dot: half of all answers came sooner. Bar: 95 %. Arrow: 99 %. Nearest rank; logarithmic scale.",
-        load_figures.percentiles,
+        load_figures.draw_percentiles,
     ),
-    Picture(
+    DesignPicture(
         "over-time",
         "Latency over time",
         "An open loop: requests come at random times whatever the answers do, and each is timed from when it "
         "was meant to be sent. A stall would stand out as a tower.",
-        load_figures.over_time,
+        load_figures.draw_over_time,
     ),
-    Picture(
+    DesignPicture(
         "end-to-end",
         "From submit to done",
         "By the stamps of the job records, for jobs that were submitted in the window.",
-        load_figures.end_to_end,
+        load_figures.draw_end_to_end,
     ),
-    Picture(
+    DesignPicture(
         "cpu",
         "What a request costs, by node",
         "Processor time of every node and of the clients, divided by the requests that were answered.",
-        cost_figures.cpu_per_request,
+        cost_figures.draw_cpu_per_request,
     ),
-    Picture(
+    DesignPicture(
         "hops",
         "Where the time of one SubmitJob goes",
         "From traces, with no other load and no job running: stretches between the moments at which a call "
         "came in and its answer went out. Tracing itself is in it.",
-        cost_figures.hop_by_hop,
+        cost_figures.draw_hops,
     ),
-    Picture(
+    DesignPicture(
         "capacity",
         "What the capacity model says",
         "Processor time of one call times the number of calls. It is fed by an echo and by handlers without "
         "a network, not by the load that it predicts. Six machines: every node alone on one, one processor "
         "each, clients elsewhere.",
-        cost_figures.predicted,
+        cost_figures.draw_capacity,
     ),
 )
 
 
-def write(findings: Findings, folder: Path) -> Path:
-    """Writes `report.html` and the PNGs; returns the page."""
+def write_page(findings: DesignFindings, folder: Path) -> Path:
+    """Write `report.html` and the PNGs; return the page."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     for picture in PICTURES:
-        figure = picture.draw(findings, Palette(STAND_IN))
+        figure = picture.draw(findings, Palette(PLACEHOLDERS))
         if figure is None:
             continue
-        drawn.append((picture, Markup(as_svg(figure))))
+        drawn.append((picture, Markup(figure_to_svg(figure))))
         plain = picture.draw(findings, Palette(LIGHT))
         if plain is not None:
-            (folder / f"{picture.name}.png").write_bytes(as_png(plain))
+            (folder / f"{picture.name}.png").write_bytes(figure_to_png(plain))
     path = folder / "report.html"
-    path.write_text(_page(findings, drawn))
+    path.write_text(_render_page(findings, drawn))
     return path
 
 
-def _page(findings: Findings, drawn: list[tuple[Picture, Markup]]) -> str:
+def _render_page(findings: DesignFindings, drawn: list[tuple[DesignPicture, Markup]]) -> str:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, autoescape=True
     )
@@ -105,8 +105,8 @@ def _page(findings: Findings, drawn: list[tuple[Picture, Markup]]) -> str:
         findings=findings,
         manifest=findings.manifest,
         pictures=drawn,
-        sentences=sentences(findings),
-        levels={name: every_level(design) for name, design in findings.designs.items()},
+        sentences=format_sentences(findings),
+        levels={name: list_all_levels(design) for name, design in findings.designs.items()},
         light=LIGHT,
         dark=DARK,
         shared=list(findings.designs),

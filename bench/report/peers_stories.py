@@ -1,4 +1,4 @@
-"""What the reports of the comparisons say of each of our systems: pictures, sentences and circumstances."""
+"""Texts of the comparisons with peers, by system: pictures, sentences and circumstances."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from bench.peers.contestants import PGQUEUER, PROCRASTINATE
-from bench.peers.findings import Findings
-from bench.peers.goals import DRAINS, ratio
+from bench.peers.findings import PeerFindings
+from bench.peers.goals import DRAINS, compute_ratio
 from bench.peers.on_redis.contestants import BULLMQ, PYTHON_PEERS
 from bench.peers.on_redis.ours import IN_PROCESS, SLOTS
 from bench.peers.ours import IN_DATABASE
 from bench.peers.ours import OVER_HTTP as ORCHESTRATOR_HTTP
 from bench.report import peers_figures
-from bench.report.peers_tables import heading
+from bench.report.peers_tables import format_heading
 from bench.report.style import Palette
 
-Draw = Callable[[Findings, Palette], Figure | None]
+Draw = Callable[[PeerFindings, Palette], Figure | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """A picture of the report, and what to look for in it."""
+class PeerPicture:
+    """A picture of the report, with its explanation."""
 
     name: str
     title: str
@@ -32,110 +32,112 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
-    """What one comparison is about."""
+class PeerStory:
+    """The texts and pictures of one comparison."""
 
     server: str
     """The version and the settings of the server; {versions} has the versions."""
-    pictures: tuple[Picture, ...]
-    sentences: Callable[[Findings], Iterator[str]]
+    pictures: tuple[PeerPicture, ...]
+    sentences: Callable[[PeerFindings], Iterator[str]]
     circumstances: tuple[str, ...]
 
 
 ORCHESTRATOR_PICTURES = (
-    Picture(
+    PeerPicture(
         "drains",
         "Draining a full queue",
         "One worker process and jobs that do nothing, from the first finished job to the last by the "
         "database's own stamps. pgbench does no more than take a row and mark it done: no events, no owner, "
         "no job function.",
-        peers_figures.drains,
+        peers_figures.draw_drains,
     ),
-    Picture(
+    PeerPicture(
         "submits",
         "Submitting",
         "One producer process. The peers are called within it; so is our enqueue function. Over HTTP a call "
         "goes through the API, which checks it, stores the job and then queues it.",
-        peers_figures.submits,
+        peers_figures.draw_submits,
     ),
-    Picture(
+    PeerPicture(
         "pickups",
         "From submit to start when idle",
         "From before the call that submits to the first line of the job function, in a worker that waits.",
-        peers_figures.pickups,
+        peers_figures.draw_pickups,
     ),
-    Picture(
+    PeerPicture(
         "guards",
         "What the guards cost",
         "Our drain with 100 at a time as it is, and on scratch databases that lack one guard each.",
-        peers_figures.guards,
+        peers_figures.draw_guards,
     ),
 )
 
 
-def _orchestrator(findings: Findings) -> Iterator[str]:
+def _summarize_orchestrator(findings: PeerFindings) -> Iterator[str]:
     for name, half in findings.halves.items():
         drains, single = half.rates["drain"], half.rates["single-1"]
-        told = ", ".join(
-            f"{ratio(drains[own], drains[peer]):.2f} times {peer} ({own}: {drains[own].per_s:,.0f}/s)"
+        heading = format_heading(findings, name)
+        ratios = ", ".join(
+            f"{compute_ratio(drains[own], drains[peer]):.2f} times {peer} ({own}: {drains[own].per_s:,.0f}/s)"
             for peer, (own, _) in DRAINS.items()
         )
-        yield f"Drain with {heading(findings, name)}: {told}."
+        yield f"Drain with {heading}: {ratios}."
         yield (
-            f"Submit with {heading(findings, name)}, one at a time: {single[IN_DATABASE].per_s:,.0f}/s in "
+            f"Submit with {heading}, one at a time: {single[IN_DATABASE].per_s:,.0f}/s in "
             f"the database and {single[ORCHESTRATOR_HTTP].per_s:,.0f}/s over HTTP, where procrastinate has "
             f"{single[PROCRASTINATE].per_s:,.0f} and pgqueuer {single[PGQUEUER].per_s:,.0f}."
         )
 
 
 PRIORITY_PICTURES = (
-    Picture(
+    PeerPicture(
         "drains",
         "Draining a full queue",
         "One worker process and jobs that do nothing, from the first run until the last and nothing being "
         "left. EVALSHA does no more than take the first of a sorted set and delete its hash.",
-        peers_figures.drains,
+        peers_figures.draw_drains,
     ),
-    Picture(
+    PeerPicture(
         "submits",
         "Submitting",
         "One producer process. The peers are called within it, and so is our producer in process; over gRPC "
         "and HTTP a call goes through an API process. Peers without a call for many submit one by one.",
-        peers_figures.submits,
+        peers_figures.draw_submits,
     ),
-    Picture(
+    PeerPicture(
         "pickups",
         "From submit to start when idle",
         "From before the call that submits to the first line of the job function, in a worker that waits.",
-        peers_figures.pickups,
+        peers_figures.draw_pickups,
     ),
 )
 
 
-def _priority(findings: Findings) -> Iterator[str]:
+def _summarize_priority(findings: PeerFindings) -> Iterator[str]:
     own = SLOTS[100]
     for name, half in findings.halves.items():
         drains, single = half.rates["drain"], half.rates["single-1"]
-        told = ", ".join(
-            f"{ratio(drains[own], drains[peer]):.2f} times {peer} ({drains[peer].per_s:,.0f}/s)"
+        heading = format_heading(findings, name)
+        ratios = ", ".join(
+            f"{compute_ratio(drains[own], drains[peer]):.2f} times {peer} ({drains[peer].per_s:,.0f}/s)"
             for peer in (*PYTHON_PEERS, BULLMQ)
             if peer in drains
         )
-        yield f"Drain with {heading(findings, name)}: {drains[own].per_s:,.0f}/s, which is {told}."
+        yield f"Drain with {heading}: {drains[own].per_s:,.0f}/s, which is {ratios}."
         others = {each: single[each].per_s for each in PYTHON_PEERS if each in single}
         if others:
             best = max(others, key=lambda each: others[each])
             yield (
-                f"Submit with {heading(findings, name)}, one at a time: {single[IN_PROCESS].per_s:,.0f}/s in "
-                f"process, where the fastest peer, {best}, has {others[best]:,.0f}."
+                f"Submit with {heading}, one at a time: {single[IN_PROCESS].per_s:,.0f}/s "
+                f"in process, where the fastest peer, {best}, has {others[best]:,.0f}."
             )
 
 
-STORIES: Mapping[str, Story] = {
-    "orchestrator": Story(
+STORIES: Mapping[str, PeerStory] = {
+    "orchestrator": PeerStory(
         server="PostgreSQL {versions[postgresql]}, default settings",
         pictures=ORCHESTRATOR_PICTURES,
-        sentences=_orchestrator,
+        sentences=_summarize_orchestrator,
         circumstances=(
             "One PostgreSQL with the settings that it comes with (fsync and synchronous_commit on), a "
             "database for each, a checkpoint before each measurement. All processes share this machine.",
@@ -146,10 +148,10 @@ STORIES: Mapping[str, Story] = {
             " itself it is left out.",
         ),
     ),
-    "priority": Story(
+    "priority": PeerStory(
         server="Redis {versions[redis-server]}, log synced every second",
         pictures=PRIORITY_PICTURES,
-        sentences=_priority,
+        sentences=_summarize_priority,
         circumstances=(
             "One Redis with its log on and synced every second, a database for each. The log is not "
             "rewritten during a run. All processes share this machine.",

@@ -1,4 +1,4 @@
-"""How pictures look: drawn once in stand-in colours for the page, which puts its own in, and once for PNG."""
+"""Style of figures: drawn once with placeholder colours, which the page replaces, and once for PNG."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ DARK = {
     "part-5": "#5fd0a0",
     "part-6": "#6b7484",
 }
-# No drawing has these by chance, so that they can be found again in the text of a picture.
-STAND_IN = {name: f"#01{number:02x}f1" for number, name in enumerate(LIGHT)}
+# Colours that no figure has by chance, so that they can be replaced in the text of an SVG.
+PLACEHOLDERS = {name: f"#01{number:02x}f1" for number, name in enumerate(LIGHT)}
 _WIDTH_IN = 9.2
 
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Colours by what they mean."""
+    """Colours by their meaning."""
 
     colours: dict[str, str]
 
@@ -70,10 +70,10 @@ class Palette:
 
 
 @contextmanager
-def drawing(
+def draw_figure(
     palette: Palette, panels: int, height_in: float, *, rows: int = 1, **options: Any
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure with so many panels side by side in each row, in our style."""
+    """Create a figure with that many panels side by side in each row, in our style."""
     settings: dict[Any, Any] = {
         "font.family": "sans-serif",
         "font.size": 9.5,
@@ -104,8 +104,8 @@ def drawing(
         yield figure, list(axes)
 
 
-def as_svg(figure: Figure) -> str:
-    """The picture as text that takes its colours from the page."""
+def figure_to_svg(figure: Figure) -> str:
+    """Convert a figure to SVG that takes its colours from the page."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
@@ -114,13 +114,13 @@ def as_svg(figure: Figure) -> str:
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
     text = re.sub(r"font: ([^;\"]*?)'?sans-serif'?", r"font: \1var(--font)", text)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    for name, colour in STAND_IN.items():
+    for name, colour in PLACEHOLDERS.items():
         text = text.replace(colour, f"var(--{name})")
     return text
 
 
-def as_png(figure: Figure) -> bytes:
-    """The picture for places that cannot choose colours."""
+def figure_to_png(figure: Figure) -> bytes:
+    """Convert a figure to PNG, in the light colours."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150, facecolor=LIGHT["paper"])
     return buffer.getvalue()

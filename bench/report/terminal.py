@@ -6,7 +6,7 @@ from rich.table import Column, Table
 
 
 def narrow_table(first: str, *numbers: str, title: str | None = None) -> Table:
-    """A table without a frame, with one column of text and short columns of numbers."""
+    """Make a table without a frame, with one column of text and short columns of numbers."""
     return Table(
         Column(first, overflow="fold"),
         *(Column(name, justify="right", no_wrap=True) for name in numbers),

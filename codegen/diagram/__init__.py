@@ -1,19 +1,19 @@
-"""Draws a state machine for people: as a self-contained SVG picture or as Mermaid text."""
+"""Draw a state machine as a self-contained SVG picture or as Mermaid text."""
 
 from codegen.diagram.layout import lay_out
-from codegen.diagram.mermaid import mermaid
-from codegen.diagram.model import Edge, Label, Layout, Loop, Rect, Route, StateBox
-from codegen.diagram.svg import state_diagram
+from codegen.diagram.mermaid import format_mermaid
+from codegen.diagram.model import DiagramLayout, Edge, EdgeLabel, EdgeRoute, Rect, SelfLoops, StateBox
+from codegen.diagram.svg import draw_state_diagram
 
 __all__ = [
+    "DiagramLayout",
     "Edge",
-    "Label",
-    "Layout",
-    "Loop",
+    "EdgeLabel",
+    "EdgeRoute",
     "Rect",
-    "Route",
+    "SelfLoops",
     "StateBox",
+    "draw_state_diagram",
+    "format_mermaid",
     "lay_out",
-    "mermaid",
-    "state_diagram",
 ]

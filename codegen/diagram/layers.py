@@ -1,7 +1,7 @@
-"""Turns a state machine into ordered columns of slots: states, labels and lanes for the edges between.
+"""Layered graph of a state machine: ordered columns of slots for states, edge labels and edge lanes.
 
-States stand in even columns. An edge owns one slot in every column it passes, so it never has to go
-through a box, and its label takes the middle one of these slots, so labels cannot collide either.
+States are in even columns. An edge owns one slot in every column that it crosses, so it never passes
+through a box, and its label gets the middle one of these slots, so labels do not collide either.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _SWEEPS = 10
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """An edge as the slots it visits from left to right, both states included."""
+    """An edge as the slots that it crosses from left to right, both states included."""
 
     edge: Edge
     slots: tuple[int, ...]
@@ -25,7 +25,7 @@ class Chain:
 
     @property
     def label(self) -> int:
-        """The slot in which the label sits."""
+        """The slot of the label."""
         return self.slots[len(self.slots) // 2]
 
 
@@ -40,29 +40,29 @@ class Layers:
 
 
 def build_layers(states: Sequence[str], initial: str, edges: Sequence[Edge]) -> Layers:
-    """The layers of a machine, ordered so that few edges cross; self loops are left out."""
+    """Build the layers of a machine, ordered for few edge crossings; self loops are left out."""
     ranks = rank_states(states, initial, edges)
     columns: list[list[int]] = [[] for _ in range(2 * max(ranks.values()) + 1)]
     for index, state in enumerate(states):
         columns[2 * ranks[state]].append(index)
-    chains = _chains(states, ranks, edges, columns)
+    chains = _build_chains(states, ranks, edges, columns)
     left: dict[int, list[int]] = {slot: [] for column in columns for slot in column}
     right: dict[int, list[int]] = {slot: [] for column in columns for slot in column}
     for chain in chains:
         for before, after in pairwise(chain.slots):
             right[before].append(after)
             left[after].append(before)
-    return Layers(_ordered(columns, left, right), chains, left, right)
+    return Layers(_order_columns(columns, left, right), chains, left, right)
 
 
 def rank_states(states: Sequence[str], initial: str, edges: Sequence[Edge]) -> dict[str, int]:
-    """Each state's longest distance from the initial one, edges that lead back being turned round."""
-    order = _topological(states, initial, edges)
-    place = {state: index for index, state in enumerate(order)}
+    """Compute each state's longest distance from the initial one, with back edges reversed."""
+    order = _sort_topologically(states, initial, edges)
+    position = {state: index for index, state in enumerate(order)}
     ahead: dict[str, list[str]] = {state: [] for state in order}
     for edge in edges:
         if edge.source != edge.target:
-            first, last = sorted((edge.source, edge.target), key=place.__getitem__)
+            first, last = sorted((edge.source, edge.target), key=position.__getitem__)
             ahead[first].append(last)
     ranks = dict.fromkeys(order, 0)
     for state in order:
@@ -71,10 +71,10 @@ def rank_states(states: Sequence[str], initial: str, edges: Sequence[Edge]) -> d
     return ranks
 
 
-def _topological(states: Sequence[str], initial: str, edges: Sequence[Edge]) -> list[str]:
-    """The states in reverse order of depth-first departure, where only loops make an edge lead back.
+def _sort_topologically(states: Sequence[str], initial: str, edges: Sequence[Edge]) -> list[str]:
+    """Sort the states by reverse postorder of a depth-first search, so that only cycles have back edges.
 
-    Successors are visited as declared in `states`, because authors list a life cycle from birth to death.
+    Successors are visited as declared in `states`, because authors list a lifecycle from start to end.
     """
     declared = {state: index for index, state in enumerate(states)}
     ahead: dict[str, list[str]] = {state: [] for state in states}
@@ -97,10 +97,10 @@ def _topological(states: Sequence[str], initial: str, edges: Sequence[Edge]) -> 
     return [initial, *reversed(departed)]
 
 
-def _chains(
+def _build_chains(
     states: Sequence[str], ranks: Mapping[str, int], edges: Sequence[Edge], columns: list[list[int]]
 ) -> tuple[Chain, ...]:
-    """One chain per edge; the new slots are appended to `columns`."""
+    """Build one chain per edge, and append the new slots to `columns`."""
     index = {state: number for number, state in enumerate(states)}
     chains = []
     fresh = len(states)
@@ -117,42 +117,44 @@ def _chains(
     return tuple(chains)
 
 
-def _ordered(
+def _order_columns(
     columns: list[list[int]], left: Mapping[int, Sequence[int]], right: Mapping[int, Sequence[int]]
 ) -> list[list[int]]:
-    """The columns in the order with the fewest crossings that sweeps from several beginnings come upon."""
-    best, fewest = columns, _crossings(columns, right)
+    """Order the columns for few crossings: the best result of sweeps from several starting orders."""
+    best, fewest = columns, _count_crossings(columns, right)
     for start in range(_STARTS):
         if not fewest:
             break
-        current = [_shuffled(column, start) for column in columns]
+        current = [_shuffle_column(column, start) for column in columns]
         for sweep in range(_SWEEPS):
-            _sweep(current, left if sweep % 2 == 0 else right, 1 if sweep % 2 == 0 else -1)
+            _sort_columns(current, left if sweep % 2 == 0 else right, 1 if sweep % 2 == 0 else -1)
             _swap_neighbours(current, left, right)
-            crossings = _crossings(current, right)
+            crossings = _count_crossings(current, right)
             if crossings < fewest:
                 best, fewest = [list(column) for column in current], crossings
     return best
 
 
-def _shuffled(column: Sequence[int], start: int) -> list[int]:
-    """The column itself for start 0, else mixed up by arithmetic that is the same everywhere."""
+def _shuffle_column(column: Sequence[int], start: int) -> list[int]:
+    """Permute a column: unchanged for start 0, else by arithmetic that is deterministic on every machine."""
     return sorted(column, key=lambda slot: (slot + 1) * start * 7919 % 1009)
 
 
-def _sweep(columns: list[list[int]], beside: Mapping[int, Sequence[int]], step: int) -> None:
-    """Sorts each column by where its neighbours stand in the one before it, rightwards for step 1."""
+def _sort_columns(columns: list[list[int]], neighbours: Mapping[int, Sequence[int]], step: int) -> None:
+    """Sort each column by the positions of its neighbours in the column before it, rightwards for step 1."""
     indices = range(len(columns))[::step]
-    for fixed, moved in pairwise(indices):
-        columns[moved] = _by_barycentre(columns[moved], columns[fixed], beside)
+    for fixed, free in pairwise(indices):
+        columns[free] = _sort_by_barycentre(columns[free], columns[fixed], neighbours)
 
 
-def _by_barycentre(column: list[int], fixed: list[int], beside: Mapping[int, Sequence[int]]) -> list[int]:
-    place = _places(fixed)
+def _sort_by_barycentre(
+    column: list[int], fixed: list[int], neighbours: Mapping[int, Sequence[int]]
+) -> list[int]:
+    position = _index_slots(fixed)
     stretch = (len(fixed) or 1) / (len(column) or 1)
     keys = {}
     for index, slot in enumerate(column):
-        near = [place[other] for other in beside[slot]]
+        near = [position[other] for other in neighbours[slot]]
         keys[slot] = fsum(near) / len(near) if near else index * stretch
     return sorted(column, key=keys.__getitem__)
 
@@ -160,34 +162,40 @@ def _by_barycentre(column: list[int], fixed: list[int], beside: Mapping[int, Seq
 def _swap_neighbours(
     columns: list[list[int]], left: Mapping[int, Sequence[int]], right: Mapping[int, Sequence[int]]
 ) -> None:
-    """Swaps slots next to each other as long as that saves a crossing."""
+    """Swap adjacent slots as long as that saves a crossing."""
     for index, column in enumerate(columns):
-        before = _places(columns[index - 1]) if index else {}
-        after = _places(columns[index + 1]) if index + 1 < len(columns) else {}
+        before = _index_slots(columns[index - 1]) if index else {}
+        after = _index_slots(columns[index + 1]) if index + 1 < len(columns) else {}
         improved = True
         while improved:
             improved = False
             for at in range(len(column) - 1):
                 upper, lower = column[at], column[at + 1]
-                now = _inversions(left, before, upper, lower) + _inversions(right, after, upper, lower)
-                then = _inversions(left, before, lower, upper) + _inversions(right, after, lower, upper)
+                now = _count_inversions(left, before, upper, lower) + _count_inversions(
+                    right, after, upper, lower
+                )
+                then = _count_inversions(left, before, lower, upper) + _count_inversions(
+                    right, after, lower, upper
+                )
                 if then < now:
                     column[at], column[at + 1] = lower, upper
                     improved = True
 
 
-def _inversions(beside: Mapping[int, Sequence[int]], place: Mapping[int, int], upper: int, lower: int) -> int:
-    return sum(place[one] > place[two] for one in beside[upper] for two in beside[lower])
+def _count_inversions(
+    neighbours: Mapping[int, Sequence[int]], position: Mapping[int, int], upper: int, lower: int
+) -> int:
+    return sum(position[one] > position[two] for one in neighbours[upper] for two in neighbours[lower])
 
 
-def _crossings(columns: Sequence[Sequence[int]], right: Mapping[int, Sequence[int]]) -> int:
+def _count_crossings(columns: Sequence[Sequence[int]], right: Mapping[int, Sequence[int]]) -> int:
     total = 0
     for column, following in pairwise(columns):
-        place = _places(following)
+        position = _index_slots(following)
         for at, upper in enumerate(column):
-            total += sum(_inversions(right, place, upper, lower) for lower in column[at + 1 :])
+            total += sum(_count_inversions(right, position, upper, lower) for lower in column[at + 1 :])
     return total
 
 
-def _places(column: Sequence[int]) -> dict[int, int]:
+def _index_slots(column: Sequence[int]) -> dict[int, int]:
     return {slot: index for index, slot in enumerate(column)}

@@ -1,11 +1,11 @@
-"""The values a diagram is made of: the edges that go in and the placed shapes that come out."""
+"""Values of a diagram: the edges that are its input and the placed shapes that are its output."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One transition of a state machine; `note` says for example who may drive it."""
+    """One transition of a state machine; `note` names for example the callers that may drive it."""
 
     source: str
     target: str
@@ -39,7 +39,7 @@ class Rect:
         return self.y + self.height / 2
 
     def overlaps(self, other: "Rect") -> bool:
-        """Whether the two rectangles share an area or touch."""
+        """Whether the two rectangles overlap or touch."""
         apart_x = self.right < other.x or other.right < self.x
         apart_y = self.bottom < other.y or other.bottom < self.y
         return not (apart_x or apart_y)
@@ -47,7 +47,7 @@ class Rect:
 
 @dataclass(frozen=True, slots=True)
 class StateBox:
-    """A state at its place."""
+    """The placed box of a state."""
 
     name: str
     rect: Rect
@@ -56,43 +56,43 @@ class StateBox:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
-    """The pill that carries an edge's name and note."""
+class EdgeLabel:
+    """The placed pill with an edge's name and note."""
 
     edge: Edge
     rect: Rect
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """An edge's way from source to target: each step is level, or an S-curve that starts and ends level."""
+class EdgeRoute:
+    """An edge's path from source to target: each step is level, or an S-curve that starts and ends level."""
 
     edge: Edge
-    label: Label
+    label: EdgeLabel
     points: tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
-    """All self loops of one state: a single ear on top of the box under a stack of labels, lowest first."""
+class SelfLoops:
+    """All self loops of one state: one arc on top of the box under a stack of labels, lowest first."""
 
     box: StateBox
-    labels: tuple[Label, ...]
+    labels: tuple[EdgeLabel, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """A whole machine at its place; all coordinates are within (0, 0) and (width, height)."""
+class DiagramLayout:
+    """A placed machine; all coordinates are within (0, 0) and (width, height)."""
 
     width: float
     height: float
     boxes: tuple[StateBox, ...]
-    routes: tuple[Route, ...]
-    loops: tuple[Loop, ...]
+    routes: tuple[EdgeRoute, ...]
+    loops: tuple[SelfLoops, ...]
     start: tuple[float, float]
 
     @property
-    def labels(self) -> tuple[Label, ...]:
+    def labels(self) -> tuple[EdgeLabel, ...]:
         """Every label of every edge."""
         looped = tuple(label for loop in self.loops for label in loop.labels)
         return tuple(route.label for route in self.routes) + looped

@@ -1,4 +1,4 @@
-"""The colours and fonts of a diagram, for light and for dark pages."""
+"""Stylesheet of a diagram: colours and fonts for light and for dark pages."""
 
 _FONT = 'system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif'
 
@@ -51,19 +51,19 @@ _HUE_PAIRS = (
 HUES = len(_HUE_PAIRS) - 1
 
 
-def stylesheet() -> str:
-    """The CSS of a diagram; every rule is bound to its root, so that an inlined picture styles no page."""
+def format_stylesheet() -> str:
+    """Format the CSS of a diagram; every rule is scoped to its root, so an inlined picture styles no page."""
     colours = list(_COLOURS)
     for index, (light, dark) in enumerate(_HUE_PAIRS):
         colours.append((f".hue{index} .line,.hue{index} .pill", "stroke", light, dark))
         colours.append((f".hue{index} .head,.hue{index} .note", "fill", light, dark))
     light_rules = [f"{selector}{{{key}:{light}}}" for selector, key, light, _ in colours]
     dark_rules = [f"{selector}{{{key}:{dark}}}" for selector, key, _, dark in colours]
-    usual = "\n".join(_bound(rule) for rule in (*_FIXED, *light_rules))
-    night = "\n".join(_bound(rule) for rule in dark_rules)
+    usual = "\n".join(_scope_rule(rule) for rule in (*_FIXED, *light_rules))
+    night = "\n".join(_scope_rule(rule) for rule in dark_rules)
     return f"\n{usual}\n@media (prefers-color-scheme:dark){{\n{night}\n}}\n"
 
 
-def _bound(rule: str) -> str:
+def _scope_rule(rule: str) -> str:
     selectors, _, body = rule.partition("{")
     return ",".join(f".machine {selector}" for selector in selectors.split(",")) + "{" + body

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from codegen.catalogue import catalogue
+from codegen.catalogue import render_catalogue
 from codegen.emit.artefact import Artefact
 from codegen.emit.console import bucket_page
 from codegen.emit.deploy import alerts, compose, dashboard, image, kubernetes, sentinel, service_config
@@ -67,21 +67,21 @@ PAGES_AND_MANIFESTS: Sequence[Emitter] = (
 
 
 def emit_code(specs: Sequence[Spec]) -> list[Artefact]:
-    """The .proto files, and the Python modules as the templates leave them: not formatted yet."""
+    """Emit the .proto files, and the Python modules, which are not formatted yet."""
     package = Artefact("generated/__init__.py", _PACKAGE)
     return [package, *(artefact for spec in specs for emit in CODE for artefact in emit(spec))]
 
 
 def emit_rest(specs: Sequence[Spec], root: Path) -> list[Artefact]:
-    """Every other artefact that needs no compiler."""
+    """Emit every other artefact that needs no compiler."""
     return [
         *(artefact for spec in specs for emit in PAGES_AND_MANIFESTS for artefact in emit(spec)),
         *(artefact for spec in specs for artefact in postgres_files.emit_migrations(spec, root)),
         *(artefact for spec in specs for artefact in sqlite_files.emit_migrations(spec, root)),
         *json_schema.emit(),
         *language_page.emit(),
-        Artefact("docs/reference/errors.md", catalogue()),
-        # Type checkers believe the annotations of an installed package that has this file (PEP 561).
+        Artefact("docs/reference/errors.md", render_catalogue()),
+        # Type checkers use the annotations of an installed package only if it has this file (PEP 561).
         Artefact("generated/py.typed", ""),
     ]
 

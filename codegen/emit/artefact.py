@@ -1,4 +1,4 @@
-"""What an emitter makes: a path below the project's root and a text, from a template and plain data."""
+"""Artefacts, the output of emitters: a path below the project's root and a text, rendered from a template."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import jinja2
 
-from codegen.emit.template_cache import CompiledTemplates
+from codegen.emit.template_cache import TemplateBytecodeCache
 from codegen.source.spec import Spec
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -25,52 +25,52 @@ class Artefact:
     text: str
 
 
-def fill(template: str, spec: Spec, **data: Any) -> str:
-    """Fills a template, which always knows the spec and the stamp that goes on top of the file."""
-    return _environment().get_template(template).render(spec=spec, stamp=stamp(spec), **data)
+def render_template(template: str, spec: Spec, **data: Any) -> str:
+    """Render a template with some data, the spec and the stamp for the top of the file."""
+    return _build_environment().get_template(template).render(spec=spec, stamp=format_stamp(spec), **data)
 
 
-def stamp(spec: Spec) -> str:
-    """Says where a file comes from; the hash changes with what the spec says, and with nothing else."""
+def format_stamp(spec: Spec) -> str:
+    """Format the line that names the source of a file; its hash changes only with the content of the spec."""
     return f"Generated from {spec.folder} (sha256:{spec.digest[:16]}). Do not edit; run `nox -s generate`."
 
 
-def snake(name: str) -> str:
-    """`SubmitJob` -> `submit_job`."""
+def to_snake_case(name: str) -> str:
+    """Convert `SubmitJob` to `submit_job`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
-def camel(name: str) -> str:
-    """`job_not_found` -> `JobNotFound`."""
+def to_camel_case(name: str) -> str:
+    """Convert `job_not_found` to `JobNotFound`."""
     return "".join(part.capitalize() for part in name.split("_"))
 
 
-def docstring(text: str, indent: int = 0) -> str:
-    """A text as it can stand between triple quotes at this indentation, wrapped to the width of a line."""
-    safe = oneline(text).replace("\\", "\\\\").replace('"""', r"\"\"\"")
+def format_docstring(text: str, indent: int = 0) -> str:
+    """Escape a text for use between triple quotes, and wrap it to the width of a line."""
+    safe = join_lines(text).replace("\\", "\\\\").replace('"""', r"\"\"\"")
     safe = safe[:-1] + r"\"" if safe.endswith('"') else safe
     return textwrap.fill(
         safe, 104 - indent, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
     )
 
 
-def oneline(text: str) -> str:
-    """A text without line breaks, as a comment must be."""
+def join_lines(text: str) -> str:
+    """Replace line breaks by spaces, as a comment needs it."""
     return " ".join(text.split())
 
 
-def proto_comment(line: str) -> str:
-    """A line as a comment of a .proto file; gRPC's compiler puts it between triple quotes as it is."""
+def escape_proto_comment(line: str) -> str:
+    """Escape a line for a .proto comment, which gRPC's compiler copies between triple quotes as it is."""
     return line.replace("\\", "\\\\").replace('"""', "'''")
 
 
-def quoted_sql(text: str) -> str:
-    """A text as a literal of SQL."""
+def quote_sql(text: str) -> str:
+    """Quote a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def _build_environment() -> jinja2.Environment:
     options: dict[str, Any] = {
         "undefined": jinja2.StrictUndefined,
         "trim_blocks": True,
@@ -79,17 +79,17 @@ def _environment() -> jinja2.Environment:
         "autoescape": False,
     }
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), bytecode_cache=CompiledTemplates(options), **options
+        loader=jinja2.FileSystemLoader(TEMPLATES), bytecode_cache=TemplateBytecodeCache(options), **options
     )
     environment.filters.update(
-        snake=snake,
-        camel=camel,
-        docstring=docstring,
-        oneline=oneline,
-        proto_comment=proto_comment,
+        snake=to_snake_case,
+        camel=to_camel_case,
+        docstring=format_docstring,
+        oneline=join_lines,
+        proto_comment=escape_proto_comment,
         repr=repr,
         tuple_repr=lambda names: repr(tuple(names)),
-        quoted_sql=quoted_sql,
+        quoted_sql=quote_sql,
         prefixed=lambda name, prefix: f"{prefix}{name}",
     )
     return environment

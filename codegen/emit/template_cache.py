@@ -1,4 +1,4 @@
-"""What is slow to make and the same for every spec, kept from run to run."""
+"""Caches on disk of compiled templates and of texts that are the same for every spec."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PROJECT = Path(__file__).parents[2]
 FOLDER = PROJECT / ".charter"
 
 
-def kept(name: str, version: str, make: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
-    """Some texts, made anew when the code of the generator has changed, or the version behind it."""
-    path, key = FOLDER / f"{name}.json", f"{version} {cache.digest(PROJECT, ('codegen',))}"
+def cache_texts(name: str, version: str, make: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+    """Return the cached texts; make them again when the generator's code or the given version has changed."""
+    path, key = FOLDER / f"{name}.json", f"{version} {cache.compute_digest(PROJECT, ('codegen',))}"
     with suppress(OSError, ValueError, KeyError):
         found: dict[str, dict[str, str]] = json.loads(path.read_bytes())
         return found[key]
@@ -33,11 +33,11 @@ def kept(name: str, version: str, make: Callable[[], Mapping[str, str]]) -> Mapp
     return texts
 
 
-class CompiledTemplates(jinja2.FileSystemBytecodeCache):
-    """Compiled templates. Without them a run would spend most of its time compiling."""
+class TemplateBytecodeCache(jinja2.FileSystemBytecodeCache):
+    """Cache of compiled templates; without it, a run would spend most of its time compiling them."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        # A template compiles to something else under other options or by another jinja2.
+        # The bytecode of a template depends on the options and on the version of jinja2.
         self._salt = f"{jinja2.__version__} {sorted(map(str, options.items()))}"
         super().__init__(str(FOLDER / "templates"))
 

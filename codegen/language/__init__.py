@@ -1,7 +1,7 @@
 """The spec language, a module for each file of a spec.
 
-The models are the language: loading checks a spec against them, and the JSON Schemas that editors use are
-made from them.
+The models define the language: the loader validates specs against them, and the JSON Schemas for editors are
+generated from them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FILES: dict[str, type[BaseModel]] = {
     "deployments": DeploymentsFile,
     "metrics": MetricsFile,
 }
-"""The files of a spec, in the order in which a reader should meet them."""
+"""The files of a spec, in reading order."""
 
 OPTIONAL = frozenset({"metrics"})
-"""Files that a spec need not have; one that is not there says nothing."""
+"""Files that a spec need not have; a missing one is empty."""

@@ -1,4 +1,4 @@
-"""What every part of the spec language is built from."""
+"""Base model and common name types of the spec language."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MethodRef = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z0-9]*\.[A-Z]
 """A method as `Service.Method`."""
 
 Doc = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-"""A sentence for the people who read what is generated."""
+"""A sentence for readers of the generated files."""
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]

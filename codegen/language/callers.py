@@ -1,4 +1,4 @@
-"""`callers.yaml`: who there is, how each proves itself, and who may call what. The rest is denied."""
+"""`callers.yaml`: principals, their proofs, and the caller matrix. All other calls are denied."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, Tag
 from codegen.language.base import Doc, LowerName, Part, TypeName
 
 Proof = Literal["anonymous", "certificate", "token", "store"]
-"""`store`: nothing of it comes over the wire; what it may do is up to the server that keeps the entities."""
+"""`store`: it never calls over the wire; the server of the store authorizes it."""
 
 
 class Principal(Part):
@@ -37,14 +37,14 @@ class Permission(Part):
     doc: Doc | None = None
 
 
-def _shape(entry: Any) -> str:
+def _find_grant_shape(entry: Any) -> str:
     return "conditional" if isinstance(entry, dict) else "plain"
 
 
 Grant = Annotated[
     Annotated[TypeName, Tag("plain")]
     | Annotated[dict[TypeName, Permission], Field(min_length=1, max_length=1), Tag("conditional")],
-    Discriminator(_shape),
+    Discriminator(_find_grant_shape),
 ]
 """A method by its name, or `Method: {only: …}`."""
 
@@ -55,8 +55,8 @@ class CallersFile(Part):
     principals: Annotated[dict[LowerName, Principal], Field(min_length=1)]
     may_call: dict[LowerName, dict[TypeName, tuple[Grant, ...]]]
 
-    def grants(self, principal: str, service: str) -> dict[str, Permission]:
-        """The methods of a service that a principal may call, with the conditions of each."""
+    def get_grants(self, principal: str, service: str) -> dict[str, Permission]:
+        """Map the methods of a service that a principal may call to their conditions."""
         found: dict[str, Permission] = {}
         for entry in self.may_call.get(principal, {}).get(service, ()):
             found.update({entry: Permission()} if isinstance(entry, str) else entry)

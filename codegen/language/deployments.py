@@ -1,4 +1,4 @@
-"""`deployments.yaml`: the designs: which node hosts what, and how nodes are found, started and checked."""
+"""`deployments.yaml`: nodes and their components, discovery, start commands and healthchecks."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Listen(Part):
 
     @property
     def is_local(self) -> bool:
-        """Whether nobody outside of the machine can reach it."""
+        """Whether only processes on the same machine can reach it."""
         return self.host in LOOPBACK or self.host.startswith("${")
 
 
@@ -125,7 +125,7 @@ class Node(Part):
 
     @property
     def listeners(self) -> dict[Literal["listen", "http"], Listen]:
-        """Where it takes calls, by the word that says so."""
+        """Its listeners, by their keys."""
         found: dict[Literal["listen", "http"], Listen] = {}
         if self.listen:
             found["listen"] = self.listen
@@ -174,11 +174,11 @@ class Deployment(Part):
 
     @property
     def carrier(self) -> Carrier:
-        """What carries gRPC between its own nodes."""
+        """The carrier of gRPC between its own nodes."""
         return "direct" if self.transport == "direct" else "grpcio"
 
     def carrier_at(self, name: str) -> Carrier:
-        """What carries gRPC at the listener of a node."""
+        """Find the carrier of gRPC at the listener of a node."""
         listen = self.nodes[name].listen
         if listen is not None and listen.carrier is not None:
             return listen.carrier
@@ -186,7 +186,7 @@ class Deployment(Part):
 
     @property
     def in_containers(self) -> bool:
-        """Whether its nodes can be reached from outside of where they run, as those in containers must be."""
+        """Whether its nodes can run in containers: no listener is limited to the local machine."""
         return not any(each.is_local for node in self.processes.values() for each in node.listeners.values())
 
     @property

@@ -1,4 +1,4 @@
-"""`environment.yaml`: every variable, what it means, its bounds and who reads it."""
+"""`environment.yaml`: variables, their meaning, bounds and readers, and rules between them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EngineRole = Literal[
     "metrics_port",
     "max_body_bytes",
 ]
-"""What the engine needs to know of its environment, whatever the system calls it."""
+"""Settings that the engine itself reads, whatever the names of their variables."""
 
 
 class Clamp(Part):
@@ -44,14 +44,14 @@ class Clamp(Part):
     max: int
 
 
-def _readers(value: Any) -> str:
+def _find_readers_shape(value: Any) -> str:
     return "everyone" if isinstance(value, str) else "some"
 
 
 Readers = Annotated[
     Annotated[Literal["everyone"], Tag("everyone")]
     | Annotated[tuple[LowerName, ...], Field(min_length=1), Tag("some")],
-    Discriminator(_readers),
+    Discriminator(_find_readers_shape),
 ]
 """Components or nodes by name, or everyone."""
 

@@ -1,4 +1,4 @@
-"""`lifecycle.yaml`: entities, their states and who moves them from one to the next."""
+"""`lifecycle.yaml`: entities, their states, transitions and actors."""
 
 from __future__ import annotations
 
@@ -249,48 +249,50 @@ class Entity(Part):
 
     @property
     def paired_edges(self) -> set[str]:
-        """Edges between states that an edge by name connects too, those by name among them."""
-        shared = {self._pair(name) for name, edge in self.transitions.items() if edge.by_name}
-        return {name for name in self.transitions if self._pair(name) in shared}
+        """Edges that share source and target with an edge by name, including the latter."""
+        shared = {self._get_ends(name) for name, edge in self.transitions.items() if edge.by_name}
+        return {name for name in self.transitions if self._get_ends(name) in shared}
 
     @property
     def named_edges(self) -> list[str]:
-        """Edges that lead where another leads; they are taken by their names only."""
+        """Edges that share source and target with another one, and are selected by name only."""
         ends = {edge.gives_up.with_ for edge in self.transitions.values() if edge.gives_up}
         named = {name for name, edge in self.transitions.items() if edge.by_name}
-        pairs = [self._pair(name) for name in self.transitions if name not in ends | named]
+        pairs = [self._get_ends(name) for name in self.transitions if name not in ends | named]
         return [
-            name for name in self.transitions if name in named or (name in ends and self._pair(name) in pairs)
+            name
+            for name in self.transitions
+            if name in named or (name in ends and self._get_ends(name) in pairs)
         ]
 
     @property
     def failed_states(self) -> list[str]:
-        """The states in which it has failed: those that are named, and where it ends when it gives up."""
+        """The failed states: those named in the spec, and the targets of dead-letter edges."""
         ends = [edge.gives_up.with_ for edge in self.transitions.values() if edge.gives_up]
         given_up = (self.transitions[name].to for name in ends if name in self.transitions)
         return list(dict.fromkeys((*self.failed, *given_up)))
 
-    def _pair(self, name: str) -> tuple[str, str]:
+    def _get_ends(self, name: str) -> tuple[str, str]:
         return self.transitions[name].from_, self.transitions[name].to
 
     @property
     def in_postgres(self) -> Kept | None:
-        """How PostgreSQL keeps it, if it does."""
+        """Its persistence in PostgreSQL, if it is kept there."""
         return self.kept_in if isinstance(self.kept_in, Kept) else None
 
     @property
     def in_sqlite(self) -> KeptInSqlite | None:
-        """How a file of SQLite keeps it, if one does."""
+        """Its persistence in SQLite, if it is kept there."""
         return self.kept_in if isinstance(self.kept_in, KeptInSqlite) else None
 
     @property
     def in_redis(self) -> KeptInRedis | None:
-        """How Redis keeps it, if it does."""
+        """Its persistence in Redis, if it is kept there."""
         return self.kept_in if isinstance(self.kept_in, KeptInRedis) else None
 
     @property
     def in_s3(self) -> KeptInS3 | None:
-        """How a bucket keeps it, if one does."""
+        """Its persistence in a bucket, if it is kept there."""
         return self.kept_in if isinstance(self.kept_in, KeptInS3) else None
 
 

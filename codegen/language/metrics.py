@@ -1,4 +1,4 @@
-"""`metrics.yaml`: what is measured over all processes of a system, and when somebody is to be told."""
+"""`metrics.yaml`: metrics over all processes of a system, and alerts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 from codegen.language.base import Doc, LowerName, Part, UpperName
 
 MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
-Happening = Annotated[
+ChangeRef = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$"),
     Field(description="A transition or shift, as `entity.name`; `entity.create` is the creation."),
@@ -24,12 +24,12 @@ IndexRef = Annotated[
 class Counted(Part):
     """Something that scripts count. Each label is a field of the record, a given value, or a fixed text."""
 
-    on: Annotated[tuple[Happening, ...], Field(min_length=1)]
+    on: Annotated[tuple[ChangeRef, ...], Field(min_length=1)]
     labels: dict[LowerName, LowerName] = Field(
         default={},
         description="Labels and the enum field of the record, or the reason, that each has the value of.",
     )
-    fixed: dict[Happening, dict[LowerName, str]] = Field(
+    fixed: dict[ChangeRef, dict[LowerName, str]] = Field(
         default={}, description="Labels that one of the happenings always has."
     )
     values: dict[LowerName, tuple[str, ...]] = Field(

@@ -1,4 +1,4 @@
-"""Where entities are kept, and what a store of many processes adds to them: indexes, leases, a history."""
+"""Persistence of entities: stores, indexes, outbox and leases."""
 
 from __future__ import annotations
 
@@ -119,9 +119,9 @@ class KeptInSqlite(Part):
 _STORES = ("postgres", "redis", "sqlite", "s3")
 
 
-def _which_store(value: Any) -> str:
-    said = value.get("store") if isinstance(value, dict) else getattr(value, "store", None)
-    return said if said in _STORES else "postgres"
+def _find_store(value: Any) -> str:
+    store = value.get("store") if isinstance(value, dict) else getattr(value, "store", None)
+    return store if store in _STORES else "postgres"
 
 
 Keeping = Annotated[
@@ -129,7 +129,7 @@ Keeping = Annotated[
     | Annotated[KeptInRedis, Tag("redis")]
     | Annotated[KeptInSqlite, Tag("sqlite")]
     | Annotated[KeptInS3, Tag("s3")],
-    Discriminator(_which_store),
+    Discriminator(_find_store),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Entities that are objects of a bucket: their keys, the small objects that hint at them, and upkeep."""
+"""Persistence of entities in a bucket: object keys, index objects (hints), repair and expiry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`system.yaml`: what the system is called, its proto files, shared policies and frozen decisions."""
+"""`system.yaml`: name, proto files, shared policies and frozen decisions of the system."""
 
 from __future__ import annotations
 

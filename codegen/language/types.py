@@ -50,7 +50,7 @@ class EnumType(Part):
     reserved: Reserved = Reserved()
 
     def word(self, value: str) -> str:
-        """What a value is called in JSON."""
+        """Format a value as it is spelled in JSON."""
         short = value.removeprefix(self.prefix or "")
         if self.spelled == "title":
             return short.capitalize()

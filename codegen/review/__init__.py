@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.review.command import main
 from codegen.review.compare import FROZEN, compare
 from codegen.review.complaints import COMPLAINTS
-from codegen.review.difference import Difference, Kind, Verdict
+from codegen.review.difference import Kind, SpecDifference, Verdict
 from codegen.review.kinds import KINDS
 from codegen.review.record import record_schema
 
@@ -13,8 +13,8 @@ __all__ = [
     "COMPLAINTS",
     "FROZEN",
     "KINDS",
-    "Difference",
     "Kind",
+    "SpecDifference",
     "Verdict",
     "compare",
     "main",

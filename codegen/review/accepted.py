@@ -11,68 +11,68 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from codegen.diagnostics import Diagnostic, Place, SpecError
-from codegen.review.form import read, write
+from codegen.review.form import decode_form, encode_form
 from codegen.source.spec import Spec
 
 FOLDER = "spec/accepted"
 
 
 @dataclass(frozen=True)
-class Accepted:
-    """What was accepted of a system; no spec means that it was never there, or was given up."""
+class AcceptedForm:
+    """The accepted spec and records of a system; without a spec it was never there, or was removed."""
 
     spec: Spec | None = None
     records: tuple[str, ...] = ()
 
 
-def accepted_systems(root: Path) -> list[str]:
-    """Every system that has an accepted form."""
+def list_accepted_systems(root: Path) -> list[str]:
+    """List the systems that have an accepted form."""
     return sorted(path.stem for path in (root / FOLDER).glob("*.json"))
 
 
-def read_accepted(root: Path, system: str) -> Accepted:
-    """The accepted form of a system; raises SpecError if its file cannot be used."""
-    path, shown = _path(root, system), f"{FOLDER}/{system}.json"
+def read_accepted(root: Path, system: str) -> AcceptedForm:
+    """Read the accepted form of a system; raises SpecError if its file is not valid."""
+    path, file = _get_path(root, system), f"{FOLDER}/{system}.json"
     if not path.exists():
-        return Accepted()
+        return AcceptedForm()
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         records = tuple(map(str, data.pop("records")))
-        return Accepted(read(data, f"spec/{system}") if data else None, records)
+        return AcceptedForm(decode_form(data, f"spec/{system}") if data else None, records)
     except json.JSONDecodeError as error:
-        place, problem = Place(shown, error.lineno, error.colno), error.msg
+        place, problem = Place(file, error.lineno, error.colno), error.msg
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place, problem = Place(shown, 1, 1), f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        place, problem = Place(file, 1, 1), f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        place, problem = Place(shown, 1, 1), f"{type(error).__name__} {error}"
+        place, problem = Place(file, 1, 1), f"{type(error).__name__} {error}"
     hint = "Only `python -m codegen review --accept` writes this file; take it from version control."
     raise SpecError([Diagnostic(place, "E909", f"This is no accepted form: {problem}.", hint)])
 
 
 def write_accepted(root: Path, system: str, spec: Spec | None, records: Iterable[str]) -> bool:
-    """Replaces the accepted form in one step; False if it says the same already."""
-    path, text = _path(root, system), text_of(spec, records)
+    """Replace the accepted form atomically; False if it is the same already."""
+    path, text = _get_path(root, system), format_accepted(spec, records)
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        scratch.unlink(missing_ok=True)
     return True
 
 
-def text_of(spec: Spec | None, records: Iterable[str]) -> str:
-    """The text of an accepted form."""
-    form = write(spec) if spec else {}
+def format_accepted(spec: Spec | None, records: Iterable[str]) -> str:
+    """Format an accepted form as JSON text."""
+    form = encode_form(spec) if spec else {}
     return json.dumps({**form, "records": [*records]}, indent=2, ensure_ascii=False) + "\n"
 
 
-def lost_records(system: str, accepted: Accepted, names: Iterable[str]) -> Iterator[Diagnostic]:
-    """Records that were accepted and are no longer there."""
+def find_lost_records(system: str, accepted: AcceptedForm, names: Iterable[str]) -> Iterator[Diagnostic]:
+    """Find the records that were accepted and are missing now."""
     known = set(names)
     for record in accepted.records:
         if record not in known:
@@ -81,5 +81,5 @@ def lost_records(system: str, accepted: Accepted, names: Iterable[str]) -> Itera
             yield Diagnostic(Place(f"{FOLDER}/{system}.json", 1, 1), "E910", message, hint)
 
 
-def _path(root: Path, system: str) -> Path:
+def _get_path(root: Path, system: str) -> Path:
     return root / FOLDER / f"{system}.json"

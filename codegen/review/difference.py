@@ -1,4 +1,4 @@
-"""What a difference between two specs is, and the shape of a kind of difference."""
+"""Differences between two specs, their verdicts, and kinds of difference."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codegen.source.spec import Spec
 
 
 class Verdict(StrEnum):
-    """What a difference means to those who rely on the accepted form; the gravest comes first."""
+    """The impact of a difference on users of the accepted form; the gravest comes first."""
 
     FROZEN = "frozen"
     WIRE = "breaking (wire)"
@@ -23,7 +23,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SpecDifference:
     """One difference, under an id that a change record can name."""
 
     id: str
@@ -37,12 +37,12 @@ class Difference:
 
     @property
     def needs_record(self) -> bool:
-        """Words about the spec may change freely; what it says may not."""
+        """Whether a change record must cover it; only changes of wording need none."""
         return self.kind != "wording"
 
 
-class Found:
-    """A finding of a kind: what it is about, the sentence, and the parts of the form that it explains."""
+class SpecChange:
+    """A change that a kind has found: subject, sentence, and the paths of the form that it explains."""
 
     def __init__(self, subject: str, sentence: str, *paths: Path, verdict: Verdict | None = None) -> None:
         self.subject = subject
@@ -51,29 +51,30 @@ class Found:
         self.verdict = verdict
 
 
-Search = Callable[[Spec, Spec], Iterator[Found]]
+Detector = Callable[[Spec, Spec], Iterator[SpecChange]]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One way in which two specs can differ; `verdict` holds where a finding does not say otherwise."""
+    """A kind of difference; `verdict` applies unless a change has its own."""
 
     id: str
     meaning: str
     verdict: Verdict
-    search: Search
+    detect: Detector
 
-    def find(self, old: Spec, new: Spec) -> Iterator[Difference]:
-        for each in self.search(old, new):
-            yield Difference(
+    def find(self, old: Spec, new: Spec) -> Iterator[SpecDifference]:
+        """Find the differences of this kind."""
+        for each in self.detect(old, new):
+            yield SpecDifference(
                 f"{self.id} {each.subject}", each.sentence, each.verdict or self.verdict, each.paths
             )
 
 
-def kind(name: str, meaning: str, verdict: Verdict) -> Callable[[Search], Kind]:
-    """Makes a kind of the function that finds its differences."""
+def kind(name: str, meaning: str, verdict: Verdict) -> Callable[[Detector], Kind]:
+    """Make a kind of the function that finds its changes."""
 
-    def wrap(search: Search) -> Kind:
-        return Kind(name, meaning, verdict, search)
+    def wrap(detect: Detector) -> Kind:
+        return Kind(name, meaning, verdict, detect)
 
     return wrap

@@ -1,4 +1,4 @@
-"""The accepted form of a spec: its files as data in which equal meaning gives equal text."""
+"""Canonical form of a spec: its files as data in which equal meaning gives equal text."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from codegen.language.s3_persistence import KeyIndex, Retiring
 from codegen.language.services import Component, Idempotency, Method
 from codegen.language.system import Freeze, Policies, Proto, RetryProfile
 from codegen.language.types import FieldRules, ItemRules, MessageField, Reserved, TypesFile
-from codegen.source.loader import digest
+from codegen.source.loader import compute_digest
 from codegen.source.spec import Spec
 
 Path = tuple[str, ...]
 Data = dict[str, Any]
 
-TEXTS = frozenset({"doc", "title", "summary", "trigger", "owns"})
-"""Words that are there for people only."""
+PROSE_KEYS = frozenset({"doc", "title", "summary", "trigger", "owns"})
+"""Keys whose values are prose for readers."""
 
 UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     Component: frozenset({"serves"}),
@@ -61,21 +61,21 @@ UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     Variable: frozenset({"choices", "read_by"}),
     VariableRule: frozenset({"together"}),
 }
-"""Lists whose order says nothing. Any other list, also of a word that is new, keeps its order."""
+"""Lists whose order has no meaning. Any other list, also of a new keyword, keeps its order."""
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-class Text(str):
-    """A text for people, which may be worded anew without a record."""
+class Prose(str):
+    """Text for readers, which may be reworded without a record."""
 
     __slots__ = ()
 
 
-def write(spec: Spec) -> Data:
-    """The form as it is stored: what `read` takes back."""
-    form = tree(spec)
+def encode_form(spec: Spec) -> Data:
+    """Encode a spec as it is stored; `decode_form` is the inverse."""
+    form = spec_to_tree(spec)
     callers, environment = form["callers"], form["environment"]
     for services in callers.get("may_call", {}).values():
         for service, grants in services.items():
@@ -85,102 +85,104 @@ def write(spec: Spec) -> Data:
     return form
 
 
-def read(data: Mapping[str, Any], folder: str) -> Spec:
-    """The spec of a stored form; raises pydantic's ValidationError if the language does not know it."""
-    said = {name: data.get(name, {} if name in OPTIONAL else None) for name in FILES}
-    models = {name: model.model_validate_json(json.dumps(said[name])) for name, model in FILES.items()}
+def decode_form(data: Mapping[str, Any], folder: str) -> Spec:
+    """Decode a stored form; raises pydantic's ValidationError if it is not valid in the language."""
+    files = {name: data.get(name, {} if name in OPTIONAL else None) for name in FILES}
+    models = {name: model.model_validate_json(json.dumps(files[name])) for name, model in FILES.items()}
     parts: dict[str, Any] = {**models}
-    return Spec(folder, {}, digest(models), **parts)
+    return Spec(folder, {}, compute_digest(models), **parts)
 
 
-def tree(spec: Spec) -> Data:
-    """The form as a tree of names, in which a permission and a rule of variables stand under their name."""
-    form = {name: _plain(getattr(spec, name)) for name in FILES}
-    return {name: said for name, said in form.items() if said or name not in OPTIONAL}
+def spec_to_tree(spec: Spec) -> Data:
+    """Convert a spec to a tree of names, with permissions and rules between variables under their names."""
+    form = {name: _value_to_data(getattr(spec, name)) for name in FILES}
+    return {name: file for name, file in form.items() if file or name not in OPTIONAL}
 
 
-def said(part: BaseModel) -> Data:
-    """What a part says, in which equal meaning gives equal data."""
-    return _words(part)
+def part_to_data(part: BaseModel) -> Data:
+    """Convert a part to data in which equal meaning gives equal data."""
+    return _encode_part(part)
 
 
-def leaves(value: Any, path: Path = ()) -> dict[Path, Any]:
-    """Every value of a tree by its path; a list is one value, and so is an empty part."""
+def flatten(value: Any, path: Path = ()) -> dict[Path, Any]:
+    """Flatten a tree to its values by path; a list is one value, and so is an empty part."""
     if isinstance(value, dict) and value:
         return {
-            leaf: said for key, part in value.items() for leaf, said in leaves(part, (*path, key)).items()
+            leaf: found for key, part in value.items() for leaf, found in flatten(part, (*path, key)).items()
         }
     return {path: value}
 
 
-def rule_name(rule: VariableRule) -> str:
-    """What a rule between variables says, as a name for it."""
-    said: Data = _plain(rule)
-    words = {name: value for name, value in said.items() if name not in TEXTS}
-    subject = words.pop("variable", "")
+def format_rule_name(rule: VariableRule) -> str:
+    """Format the name of a rule between variables from its content."""
+    data: Data = _value_to_data(rule)
+    keys = {name: value for name, value in data.items() if name not in PROSE_KEYS}
+    subject = keys.pop("variable", "")
     parts = [
-        f"{name} {', '.join(value) if isinstance(value, list) else value}" for name, value in words.items()
+        f"{name} {', '.join(value) if isinstance(value, list) else value}" for name, value in keys.items()
     ]
     return " ".join([subject, *parts]).strip()
 
 
-def _plain(value: Any) -> Any:
+def _value_to_data(value: Any) -> Any:
     if type(value) in _SCALARS:
         return value
     if isinstance(value, CallersFile):
-        return {**_words(value), **_may_call(value)}
+        return {**_encode_part(value), **_encode_may_call(value)}
     if isinstance(value, EnvironmentFile):
-        rules = {rule_name(rule): _plain(rule) for rule in value.rules}
-        return {**_words(value), **({"rules": _sorted(rules)} if rules else {})}
+        rules = {format_rule_name(rule): _value_to_data(rule) for rule in value.rules}
+        return {**_encode_part(value), **({"rules": _sort_parts(rules)} if rules else {})}
     if isinstance(value, TypesFile):
-        return {name: said for name, part in sorted(value.root.items()) if (said := _plain(part))}
+        return {name: data for name, part in sorted(value.root.items()) if (data := _value_to_data(part))}
     if isinstance(value, RootModel):
-        return _plain(value.root)
+        return _value_to_data(value.root)
     if isinstance(value, BaseModel):
-        return _words(value)
+        return _encode_part(value)
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in _sorted(value).items()}
-    return [_plain(part) for part in value] if isinstance(value, tuple) else value
+        return {key: _value_to_data(part) for key, part in _sort_parts(value).items()}
+    return [_value_to_data(part) for part in value] if isinstance(value, tuple) else value
 
 
-def _words(part: BaseModel) -> Data:
-    """What a part says beyond its defaults, in the order in which the language has its words."""
+def _encode_part(part: BaseModel) -> Data:
+    """Encode the values of a part that differ from their defaults, in the order of the language."""
     found: Data = {}
     given = part.model_fields_set
-    for name, word in type(part).model_fields.items():
-        if name not in given and word.default_factory is None:
+    for name, field in type(part).model_fields.items():
+        if name not in given and field.default_factory is None:
             continue
         value = getattr(part, name)
-        if value == word.default:
+        if value == field.default:
             continue
-        said = _plain(value)
-        if isinstance(said, list) and name in UNORDERED.get(type(part), ()):
-            said = sorted(set(said))
+        data = _value_to_data(value)
+        if isinstance(data, list) and name in UNORDERED.get(type(part), ()):
+            data = sorted(set(data))
         if isinstance(part, MessageField) and name == "type":
-            said = re.sub(", *", ", ", said)
+            data = re.sub(", *", ", ", data)
         if isinstance(part, ErrorsFile) and name == "reasons":
-            said = {reason: Text(text) for reason, text in said.items()}
-        found[word.alias or name] = Text(said) if name in TEXTS and isinstance(said, str) else said
+            data = {reason: Prose(text) for reason, text in data.items()}
+        found[field.alias or name] = Prose(data) if name in PROSE_KEYS and isinstance(data, str) else data
     return found
 
 
-def _may_call(callers: CallersFile) -> Data:
+def _encode_may_call(callers: CallersFile) -> Data:
     found: Data = {}
     for principal, services in sorted(callers.may_call.items()):
-        grants = {service: _grants(callers.grants(principal, service)) for service in sorted(services)}
-        if said := {service: grant for service, grant in grants.items() if grant}:
-            found[principal] = said
+        grants = {
+            service: _encode_grants(callers.get_grants(principal, service)) for service in sorted(services)
+        }
+        if granted := {service: grant for service, grant in grants.items() if grant}:
+            found[principal] = granted
     return {"may_call": found}
 
 
-def _grants(grants: dict[str, Permission]) -> Data:
-    return {method: _plain(permission) for method, permission in sorted(grants.items())}
+def _encode_grants(grants: dict[str, Permission]) -> Data:
+    return {method: _value_to_data(permission) for method, permission in sorted(grants.items())}
 
 
-def _sorted(parts: dict[str, Any]) -> dict[str, Any]:
-    """By number where each part has one, as members of a message do; by name elsewhere."""
+def _sort_parts(parts: dict[str, Any]) -> dict[str, Any]:
+    """Sort parts by number where each has one, as members of a message do; by name elsewhere."""
 
-    def rank(item: tuple[str, Any]) -> tuple[int, str]:
+    def get_rank(item: tuple[str, Any]) -> tuple[int, str]:
         return getattr(item[1], "number", 0), item[0]
 
-    return dict(sorted(parts.items(), key=rank))
+    return dict(sorted(parts.items(), key=get_rank))

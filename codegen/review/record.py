@@ -1,4 +1,4 @@
-"""Change records: what one says, how its file is read, and what is wrong with it."""
+"""Change records: their schema, reading their files, and checks of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 
 from codegen.diagnostics import Diagnostic, Place, suggest
 from codegen.language.base import Doc, LowerName, Part
-from codegen.source.schema_validation import fit, repeated
+from codegen.source.schema_validation import find_duplicates, validate
 from codegen.source.yaml_reader import Source, parse
 
 FOLDER = "spec/changes"
@@ -48,8 +48,8 @@ class ChangeRecord(Part):
 
 
 @dataclass(frozen=True)
-class Record:
-    """A record in its file."""
+class RecordFile:
+    """A change record with its file."""
 
     name: str
     number: int
@@ -61,29 +61,29 @@ class Record:
 
 
 def record_schema() -> dict[str, Any]:
-    """The JSON Schema of a change record, for editors."""
+    """Build the JSON Schema of a change record, for editors."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **ChangeRecord.model_json_schema()}
 
 
-def read_records(root: Path) -> tuple[list[Record], list[Diagnostic]]:
-    """Every record that can be read, by its number, and everything that is wrong with the others."""
-    records: list[Record] = []
+def read_records(root: Path) -> tuple[list[RecordFile], list[Diagnostic]]:
+    """Read all change records, sorted by number, and report the invalid ones."""
+    records: list[RecordFile] = []
     complaints: list[Diagnostic] = []
     for path in sorted((root / FOLDER).glob("*.y*ml")):
-        record, found = _read(path, f"{FOLDER}/{path.name}")
+        record, found = _read_record(path, f"{FOLDER}/{path.name}")
         complaints += found
         if record is not None and not found:
             records.append(record)
-    return records, [*complaints, *_numbered_twice(records), *_resolved_twice(records)]
+    return records, [*complaints, *_check_numbers_unique(records), *_check_resolved_once(records)]
 
 
-def next_number(records: Iterable[Record]) -> str:
-    """The number of the next record."""
+def format_next_number(records: Iterable[RecordFile]) -> str:
+    """Format the number of the next record."""
     return f"{max((each.number for each in records), default=0) + 1:04}"
 
 
-def unknown_systems(records: Iterable[Record], systems: Iterable[str]) -> Iterator[Diagnostic]:
-    """Records about systems that do not exist."""
+def find_unknown_systems(records: Iterable[RecordFile], systems: Iterable[str]) -> Iterator[Diagnostic]:
+    """Find records about systems that do not exist."""
     known = [*systems]
     for record in records:
         if record.body.system not in known:
@@ -91,33 +91,33 @@ def unknown_systems(records: Iterable[Record], systems: Iterable[str]) -> Iterat
             yield Diagnostic(record.place("system"), "E904", message, suggest(record.body.system, known))
 
 
-def _read(path: Path, shown: str) -> tuple[Record | None, list[Diagnostic]]:
+def _read_record(path: Path, file: str) -> tuple[RecordFile | None, list[Diagnostic]]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         message = f"The file is not UTF-8: {error.reason} at byte {error.start}."
-        return None, [Diagnostic(Place(shown, 1, 1), "E001", message, "Save it as UTF-8.")]
-    source, complaints = parse(shown, text)
-    complaints += [*_misnamed(path, shown), *_headless(source)]
+        return None, [Diagnostic(Place(file, 1, 1), "E001", message, "Save it as UTF-8.")]
+    source, complaints = parse(file, text)
+    complaints += [*_check_name(path, file), *_check_header(source)]
     if source.data is None and complaints:
         return None, complaints
-    complaints += repeated(source)
-    body, found = fit(ChangeRecord, source, set())
+    complaints += find_duplicates(source)
+    body, found = validate(ChangeRecord, source, set())
     complaints += found
     match = _NAME.fullmatch(path.stem)
     if isinstance(body, ChangeRecord) and match:
-        return Record(path.stem, int(match[1]), source, body), complaints
+        return RecordFile(path.stem, int(match[1]), source, body), complaints
     return None, complaints
 
 
-def _misnamed(path: Path, shown: str) -> Iterator[Diagnostic]:
+def _check_name(path: Path, file: str) -> Iterator[Diagnostic]:
     if not _NAME.fullmatch(path.stem) or path.suffix != ".yaml":
         message = f"'{path.name}' is no name for a change record."
         hint = "Name it by its number and title, like 0007-bounded-summaries.yaml."
-        yield Diagnostic(Place(shown, 1, 1), "E901", message, hint)
+        yield Diagnostic(Place(file, 1, 1), "E901", message, hint)
 
 
-def _headless(source: Source) -> Iterator[Diagnostic]:
+def _check_header(source: Source) -> Iterator[Diagnostic]:
     if source.text.partition("\n")[0].rstrip() != HEADER:
         message = "The first line does not name the schema of change records."
         yield Diagnostic(
@@ -128,17 +128,17 @@ def _headless(source: Source) -> Iterator[Diagnostic]:
         )
 
 
-def _numbered_twice(records: list[Record]) -> Iterator[Diagnostic]:
-    first: dict[int, Record] = {}
+def _check_numbers_unique(records: list[RecordFile]) -> Iterator[Diagnostic]:
+    first: dict[int, RecordFile] = {}
     for record in records:
         if (other := first.setdefault(record.number, record)) is not record:
             message = f"{record.number:04} is already the number of {other.name}."
-            hint = f"Numbers count over all systems; the next is {next_number(records)}."
+            hint = f"Numbers count over all systems; the next is {format_next_number(records)}."
             yield Diagnostic(Place(record.source.name, 1, 1), "E902", message, hint)
 
 
-def _resolved_twice(records: list[Record]) -> Iterator[Diagnostic]:
-    first: dict[tuple[str, str], Record] = {}
+def _check_resolved_once(records: list[RecordFile]) -> Iterator[Diagnostic]:
+    first: dict[tuple[str, str], RecordFile] = {}
     for record in records:
         for index, question in enumerate(record.body.resolves):
             other = first.setdefault((record.body.system, question), record)

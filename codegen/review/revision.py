@@ -1,4 +1,4 @@
-"""Specs and records as a git revision has them."""
+"""Specs and change records of a git revision."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from codegen.source.loader import examine
 from codegen.source.spec import Spec
 
 
-class NoRevision(Exception):
-    """The revision that was asked for is not there."""
+class UnknownRevision(Exception):
+    """A revision that the repository does not have."""
 
 
-def resolve(root: Path, revision: str) -> str:
-    """The commit of a revision."""
-    found = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+def resolve_revision(root: Path, revision: str) -> str:
+    """Resolve a revision to its commit."""
+    found = _run_git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     if found is None:
-        raise NoRevision(f"'{revision}' is no revision of the repository at {root}")
+        raise UnknownRevision(f"'{revision}' is no revision of the repository at {root}")
     return found.strip()
 
 
-def spec_at(root: Path, commit: str, system: str) -> Spec | None:
-    """The spec of a system at a commit, None if it was not there; SpecError if it cannot be read now."""
-    texts = {name: _git(root, "show", f"{commit}:./spec/{system}/{name}.yaml") for name in FILES}
+def load_spec_at(root: Path, commit: str, system: str) -> Spec | None:
+    """Load the spec of a system at a commit; None if it was not there, SpecError if it is not valid now."""
+    texts = {name: _run_git(root, "show", f"{commit}:./spec/{system}/{name}.yaml") for name in FILES}
     if not any(texts.values()):
         return None
     with TemporaryDirectory() as scratch:
@@ -37,32 +37,32 @@ def spec_at(root: Path, commit: str, system: str) -> Spec | None:
         for name, text in texts.items():
             if text is not None:
                 (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
-        # Its rules were checked when it was written; today's need not hold for it.
+        # It was checked by the rules of its time; it need not satisfy those of today.
         spec, complaints = examine(folder, Path(scratch))
     if spec is None:
-        raise SpecError([_as_of(commit, each) for each in complaints])
+        raise SpecError([_add_commit(commit, each) for each in complaints])
     return spec
 
 
-def systems_at(root: Path, commit: str) -> list[str]:
-    """The systems that were there at a commit."""
-    listed = _git(root, "ls-tree", "-r", "--name-only", commit, "./spec/") or ""
+def list_systems_at(root: Path, commit: str) -> list[str]:
+    """List the systems of a commit."""
+    listed = _run_git(root, "ls-tree", "-r", "--name-only", commit, "./spec/") or ""
     paths = [Path(line) for line in listed.splitlines()]
     return sorted(path.parts[1] for path in paths if path.name == "system.yaml" and len(path.parts) == 3)
 
 
-def records_at(root: Path, commit: str) -> set[str]:
-    """The names of the records that were there at a commit."""
-    listed = _git(root, "ls-tree", "--name-only", commit, f"./{RECORDS}/") or ""
+def list_records_at(root: Path, commit: str) -> set[str]:
+    """List the names of the change records of a commit."""
+    listed = _run_git(root, "ls-tree", "--name-only", commit, f"./{RECORDS}/") or ""
     return {Path(line).stem for line in listed.splitlines()}
 
 
-def _as_of(commit: str, each: Diagnostic) -> Diagnostic:
+def _add_commit(commit: str, each: Diagnostic) -> Diagnostic:
     return replace(each, place=replace(each.place, file=f"{commit[:12]}:{each.place.file}"))
 
 
-def _git(root: Path, *arguments: str) -> str | None:
-    """What git says, None if it fails or is not there."""
+def _run_git(root: Path, *arguments: str) -> str | None:
+    """Run git and return its output; None if it fails or is not installed."""
     try:
         done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, check=False)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What no schema can say: references, reachability, who can drive what. A rule is a record and a function.
+"""Semantic rules of a spec: references, reachability, permissions. A rule is a record and a function.
 
 Codes: E0xx the text and shape of a file, E1xx types, E2xx lifecycle, E3xx services, E4xx callers,
 E5xx errors, E6xx environment, E7xx deployments, E8xx system, E85x metrics.
@@ -26,7 +26,7 @@ from codegen.rules.storage import (
     redis_leases,
     s3_buckets,
     s3_edges,
-    store_words,
+    store_keywords,
     updates,
 )
 from codegen.rules.system import protos_and_policies
@@ -37,13 +37,13 @@ MODULES = (
     *(yaml_errors, names, protos_and_policies),
     *(declarations, numbers, field_rules, optional_fields),
     *(components, methods, routes, caller_matrix, conditions),
-    *(record_fields, references, state_graph, store_words, persistence),
+    *(record_fields, references, state_graph, store_keywords, persistence),
     *(leases, due_transitions, required_calls),
     *(redis_keys, redis_indexes, redis_leases, updates, s3_buckets, s3_edges),
     *(definitions, gauges, alerts),
     *(hosting, wiring, routing, listeners, network, on_demand_nodes, variables, variable_relations),
 )
-"""In the order in which one fault makes the next: what the later ones build on comes first."""
+"""In order of dependency: a rule comes after those whose findings would cause its own."""
 
 RULES: tuple[Rule, ...] = tuple(
     each for module in MODULES for each in vars(module).values() if isinstance(each, Rule)
@@ -51,18 +51,18 @@ RULES: tuple[Rule, ...] = tuple(
 
 
 def check(spec: Spec, complaints: Iterable[Diagnostic] = ()) -> list[Diagnostic]:
-    """Everything the rules find in a spec whose text and shape gave the complaints so far."""
-    faulty = _files(complaints)
+    """Run all rules on a spec. `complaints` are those about its text and shape."""
+    faulty = _list_files(complaints)
     found: list[Diagnostic] = []
     for each in sorted(RULES, key=lambda each: bool(each.needs)):
         if faulty.isdisjoint(each.needs):
             breaches = each.find(spec)
             found += breaches
             if each.spreads:
-                faulty |= _files(breaches)
+                faulty |= _list_files(breaches)
     return found
 
 
-def _files(complaints: Iterable[Diagnostic]) -> set[str]:
-    """The files that complaints are about, as `needs` names them."""
+def _list_files(complaints: Iterable[Diagnostic]) -> set[str]:
+    """List the files that complaints are about, as `needs` names them."""
     return {PurePosixPath(each.place.file).stem for each in complaints}

@@ -1,4 +1,4 @@
-"""A complaint that is no rule of a single spec, with examples for the catalogue."""
+"""Catalogue entries of complaints that are not rules of a single spec."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codegen.diagnostics import Severity
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """A code, what it means, and both sides of it."""
+    """A code, its meaning, and an example of wrong and right."""
 
     code: str
     meaning: str

@@ -1,4 +1,4 @@
-"""What several rules look up: the fields of a request, and whether a value fits a field."""
+"""Lookups that several rules share: fields of messages, values of fields, methods, principals."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ TIMES = ("int64", "uint64", "timestamp")
 
 
 class Misfit(NamedTuple):
-    """Why a value is no value of a field, as the end of a sentence, and a way out."""
+    """Why a value is not valid for a field, as the end of a sentence, and a hint."""
 
     problem: str
     hint: str
 
 
-def method_paths(spec: Spec) -> Iterator[tuple[MethodRow, Path]]:
-    """Every method and the path to it in services.yaml."""
+def iter_methods(spec: Spec) -> Iterator[tuple[MethodRow, Path]]:
+    """Iterate over all methods, each with its path in services.yaml."""
     for row in spec.methods.values():
         yield row, ("services", row.service_name, "methods", row.name)
 
 
-def members_of_types(spec: Spec) -> Iterator[tuple[Path, EnumType | MessageType, Members]]:
-    """Every type with its members and the path to them in types.yaml."""
+def iter_types(spec: Spec) -> Iterator[tuple[Path, EnumType | MessageType, Members]]:
+    """Iterate over all types, each with its members and their path in types.yaml."""
     for proto, types in spec.types.root.items():
         for name, enum in types.enums.items():
             yield (proto, "enums", name, "values"), enum, enum.values
@@ -60,45 +60,45 @@ def members_of_types(spec: Spec) -> Iterator[tuple[Path, EnumType | MessageType,
             yield (proto, "messages", name, "fields"), message, message.fields
 
 
-def enum_prefix(enum: str) -> str:
-    """`JobStatus` -> `JOB_STATUS_`."""
+def format_enum_prefix(enum: str) -> str:
+    """Format the prefix of the values of an enum: `JobStatus` -> `JOB_STATUS_`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", enum).upper() + "_"
 
 
-def fields_of(spec: Spec, message: str) -> Mapping[str, MessageField] | None:
-    """The fields of a message, or None if there is no such message to look into."""
+def get_fields(spec: Spec, message: str) -> Mapping[str, MessageField] | None:
+    """Get the fields of a message; None if it is not defined."""
     found = spec.messages.get(message)
     return found.fields if found else None
 
 
-def request_of(spec: Spec, ref: str | None) -> Mapping[str, MessageField] | None:
-    """The fields of the request of `Service.Method`, or None if there is none to look into."""
+def get_request_fields(spec: Spec, ref: str | None) -> Mapping[str, MessageField] | None:
+    """Get the fields of the request of `Service.Method`; None if either is not defined."""
     row = spec.methods.get(ref or "")
-    return fields_of(spec, row.request) if row else None
+    return get_fields(spec, row.request) if row else None
 
 
 def is_other_type(spec: Spec, field: MessageField, *wanted: str) -> bool:
-    """Whether a field is of none of the types; not so if its type is not known at all."""
+    """Whether a field has a type that is defined and is none of the wanted ones."""
     ref = type_ref(field.type)
     known = ref.name in SCALARS or ref.name in spec.enums or ref.name in spec.messages
     return known and field.type not in wanted
 
 
-def misfit(spec: Spec, type_text: str, value: object) -> Misfit | None:
-    """What keeps a value from being one of a field type; None if nothing does, or the type is not known."""
-    ref, shown = type_ref(type_text), json.dumps(value)
+def find_misfit(spec: Spec, type_text: str, value: object) -> Misfit | None:
+    """Find why a value is not valid for a field type; None if it is, or the type is not defined."""
+    ref, text = type_ref(type_text), json.dumps(value)
     if ref.kind != "single" or ref.name in spec.messages:
         return Misfit(f"is of type {type_text}, which has no simple values", "Name another field.")
     if enum := spec.enums.get(ref.name):
         if isinstance(value, str) and (value in enum.values or value in spec.dropped):
             return None
-        return Misfit(f"is a {ref.name}, which has no value {shown}", suggest(str(value), enum.values))
+        return Misfit(f"is a {ref.name}, which has no value {text}", suggest(str(value), enum.values))
     if ref.name not in SCALARS:
         return None
     python = SCALARS[ref.name]
     if type(value) not in _KINDS.get(python, ()):
         hint = f"Its values are {_WORDS[python]}."
-        return Misfit(f"is of type {ref.name}, which {shown} is not", hint)
+        return Misfit(f"is of type {ref.name}, which {text} is not", hint)
     least, greatest = RANGES.get(ref.name, (None, None))
     if (
         least is not None
@@ -106,22 +106,22 @@ def misfit(spec: Spec, type_text: str, value: object) -> Misfit | None:
         and isinstance(value, int)
         and not least <= value <= greatest
     ):
-        return Misfit(f"is of type {ref.name}, which {shown} is not", f"It goes from {least} to {greatest}.")
+        return Misfit(f"is of type {ref.name}, which {text} is not", f"It goes from {least} to {greatest}.")
     return None
 
 
-def listed(names: list[str]) -> str:
-    """`'a', 'b' and 'c'`."""
+def format_list(names: list[str]) -> str:
+    """Format names as `'a', 'b' and 'c'`."""
     quoted = [f"'{name}'" for name in names]
     return " and ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else "".join(quoted)
 
 
-def outsiders(spec: Spec) -> list[str]:
-    """The principals that are no component: they call from outside of a deployment."""
+def list_external_principals(spec: Spec) -> list[str]:
+    """List the principals that are no component: they call from outside of a deployment."""
     return [name for name in spec.callers.principals if name not in spec.services.components]
 
 
-def public_methods(spec: Spec) -> set[str]:
-    """The methods that someone outside may call."""
-    outside = set(outsiders(spec))
-    return {ref for principal, ref in spec.permissions if principal in outside and ref in spec.methods}
+def find_public_methods(spec: Spec) -> set[str]:
+    """Find the methods that an external principal may call."""
+    external = set(list_external_principals(spec))
+    return {ref for principal, ref in spec.permissions if principal in external and ref in spec.methods}

@@ -1,4 +1,4 @@
-"""A rule of all files: names that become names in Python."""
+"""The rule about names of a spec that become Python identifiers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from codegen.source.yaml_reader import Path
     wrong="from: {number: 1, type: string}",
     right="sender: {number: 1, type: string}",
 )
-def reserved_word(spec: Spec) -> Iterator[Finding]:
-    for file, path, name in _names(spec):
+def check_python_keywords(spec: Spec) -> Iterator[Finding]:
+    for file, path, name in _iter_python_names(spec):
         if keyword.iskeyword(name):
             message = f"'{name}' is a reserved word of Python, where this name would be used."
             yield Finding(spec.place(file, *path, key=True), message, "Choose another name.")
 
 
-def _names(spec: Spec) -> Iterator[tuple[str, Path, str]]:
-    """File, path and Python name of everything that gets one."""
+def _iter_python_names(spec: Spec) -> Iterator[tuple[str, Path, str]]:
+    """Iterate over file, path and Python identifier of everything that gets one."""
     for proto, types in spec.types.root.items():
         for kind, members in (("enums", types.enums), ("messages", types.messages)):
             yield from (("types", (proto, kind, name), name) for name in members)

@@ -1,4 +1,4 @@
-"""The shape of a rule: what it is about, an example of both sides, and the function that finds breaches."""
+"""A rule: its code and meaning, an example of wrong and right, and the function that finds breaches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codegen.source.spec import Spec
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A breach: where, one sentence, and a way out; `missing` is the name that is not known, if any."""
+    """A breach of a rule: place, message and hint; `missing` is the undefined name, if any."""
 
     place: Place
     message: str
@@ -20,30 +20,31 @@ class Finding:
     missing: str = ""
 
 
-Search = Callable[[Spec], Iterator[Finding]]
+Check = Callable[[Spec], Iterator[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One thing a spec must hold to. `wrong` and `right` are the examples of the catalogue."""
+    """A constraint on a spec. `wrong` and `right` are the examples of the catalogue."""
 
     code: str
     meaning: str
     wrong: str
     right: str
-    search: Search
+    check: Check
     severity: Severity = "error"
     needs: tuple[str, ...] = ()
     spreads: bool = False
 
     def find(self, spec: Spec) -> list[Diagnostic]:
-        """The breaches as complaints; a name that is missing in several places makes one complaint."""
+        """Find the breaches; an undefined name that several places use makes one diagnostic."""
         groups: dict[object, list[Finding]] = {}
-        for each in dict.fromkeys(self.search(spec)):
+        for each in dict.fromkeys(self.check(spec)):
             groups.setdefault(each.missing or each, []).append(each)
-        return [self._complaint(sorted(each, key=lambda finding: finding.place)) for each in groups.values()]
+        return [self._merge(sorted(each, key=lambda finding: finding.place)) for each in groups.values()]
 
-    def _complaint(self, findings: list[Finding]) -> Diagnostic:
+    def _merge(self, findings: list[Finding]) -> Diagnostic:
+        """Merge the findings of one cause into a diagnostic at the first place."""
         first, *others = findings
         elsewhere = [each.place for each in others if each.place != first.place]
         places = [f"{PurePosixPath(each.file).name}:{each.line}" for each in elsewhere]
@@ -60,21 +61,21 @@ def rule(
     severity: Severity = "error",
     needs: tuple[str, ...] = (),
     spreads: bool = False,
-) -> Callable[[Search], Rule]:
-    """Makes a rule of the function that searches for breaches.
+) -> Callable[[Check], Rule]:
+    """Make a rule of the function that finds its breaches.
 
     One cause shall give one complaint. A rule that says something is missing or unused therefore `needs` the
     files where it could be: it stays silent while one of them has parts that cannot be read, or has a finding
     of a rule that `spreads`, such as a misspelt name.
     """
 
-    def wrap(search: Search) -> Rule:
-        return Rule(code, meaning, wrong, right, search, severity, needs, spreads)
+    def wrap(check: Check) -> Rule:
+        return Rule(code, meaning, wrong, right, check, severity, needs, spreads)
 
     return wrap
 
 
-def unknown(
+def report_unknown(
     spec: Spec,
     place: Place,
     subject: str,
@@ -82,14 +83,14 @@ def unknown(
     known: Iterable[str],
     lack: str = "which is not defined",
 ) -> Iterator[Finding]:
-    """A finding for a name that nothing defines; silent if its definition was too broken to be read."""
+    """Report a name that is not defined, unless its definition could not be read."""
     names = list(known)
     if name not in names and name not in spec.dropped:
         yield Finding(place, f"{subject} '{name}', {lack}.", suggest(name, names), f"{name}, {lack}")
 
 
-def unknown_method(spec: Spec, place: Place, subject: str, ref: str) -> Iterator[Finding]:
-    """A finding for a `Service.Method` that no service has."""
+def report_unknown_method(spec: Spec, place: Place, subject: str, ref: str) -> Iterator[Finding]:
+    """Report a `Service.Method` that no service has."""
     service_name, _, name = ref.partition(".")
     if ref in spec.methods or {service_name, name} & spec.dropped:
         return

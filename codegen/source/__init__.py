@@ -1,1 +1,1 @@
-"""YAML text to the model of a spec: read with positions, fit into the language, checked and indexed."""
+"""Loading of specs: YAML with source positions, schema validation, rules, and the indexed model."""

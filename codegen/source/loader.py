@@ -1,4 +1,4 @@
-"""A folder of YAML files -> a Spec, or everything that is wrong with it at once."""
+"""Loader: a folder of YAML files -> a Spec, or all complaints about it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from codegen.diagnostics import Diagnostic, Place, SpecError, closest, suggest
+from codegen.diagnostics import Diagnostic, Place, SpecError, find_closest, suggest
 from codegen.language import FILES, OPTIONAL
 from codegen.rules import check
-from codegen.source.schema_validation import fit, repeated
+from codegen.source.schema_validation import find_duplicates, validate
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Source, parse
 
 
 def load(folder: Path, base: Path | None = None) -> Spec:
-    """Loads and checks a spec; raises SpecError with all complaints."""
+    """Load and check a spec; raises SpecError with all complaints."""
     spec, complaints = examine(folder, base)
     if spec is None or any(each.severity == "error" for each in complaints):
         raise SpecError(complaints)
@@ -28,37 +28,39 @@ def load(folder: Path, base: Path | None = None) -> Spec:
 
 
 def examine(folder: Path, base: Path | None = None) -> tuple[Spec | None, list[Diagnostic]]:
-    """Loads what can be loaded and says all that is wrong with it."""
-    shown = folder.relative_to(base) if base else Path(folder.name)
-    sources, complaints = _read(folder, shown.as_posix())
+    """Load the valid parts of a spec and list all complaints about it."""
+    display_folder = folder.relative_to(base) if base else Path(folder.name)
+    sources, complaints = _read_files(folder, display_folder.as_posix())
     models: dict[str, BaseModel] = {}
     dropped: set[str] = set()
     for name, source in sources.items():
-        complaints += repeated(source)
-        loaded, found = fit(FILES[name], source, dropped)
+        complaints += find_duplicates(source)
+        loaded, found = validate(FILES[name], source, dropped)
         complaints += found
         if loaded is not None:
             models[name] = loaded
     models |= {name: FILES[name]() for name in OPTIONAL - sources.keys()}
     if len(models) < len(FILES):
-        return None, _once_for_aliases(sources, complaints)
+        return None, _merge_alias_repeats(sources, complaints)
     parts: dict[str, Any] = {**models}
-    spec = Spec(shown.as_posix(), sources, digest(models), **parts, dropped=frozenset(dropped))
-    return spec, _once_for_aliases(sources, complaints + check(spec, complaints))
+    spec = Spec(
+        display_folder.as_posix(), sources, compute_digest(models), **parts, dropped=frozenset(dropped)
+    )
+    return spec, _merge_alias_repeats(sources, complaints + check(spec, complaints))
 
 
-def _once_for_aliases(sources: dict[str, Source], complaints: list[Diagnostic]) -> list[Diagnostic]:
-    """One complaint for what aliases repeat: it is wrong in one place of the text, whatever uses it."""
-    shared = {source.name: source.repeated for source in sources.values()}
+def _merge_alias_repeats(sources: dict[str, Source], complaints: list[Diagnostic]) -> list[Diagnostic]:
+    """Merge the complaints about a value that aliases repeat: it is wrong in one place of the text."""
+    aliased = {source.name: source.aliased for source in sources.values()}
     groups: dict[object, list[Diagnostic]] = {}
     for each in dict.fromkeys(complaints):
         place = each.place
-        is_repeated = (place.line, place.column) in shared.get(place.file, ())
+        is_repeated = (place.line, place.column) in aliased.get(place.file, ())
         groups.setdefault((place, each.code) if is_repeated else each, []).append(each)
-    return [_joined(found) for found in groups.values()]
+    return [_merge(found) for found in groups.values()]
 
 
-def _joined(found: list[Diagnostic]) -> Diagnostic:
+def _merge(found: list[Diagnostic]) -> Diagnostic:
     first, *others = found
     if not others:
         return first
@@ -66,25 +68,25 @@ def _joined(found: list[Diagnostic]) -> Diagnostic:
     return replace(first, hint=f"{first.hint} {also}".strip())
 
 
-def digest(models: dict[str, BaseModel]) -> str:
-    """A hash of what the spec says, not of how it is written; a new word of the language leaves it alone."""
-    said = {
+def compute_digest(models: dict[str, BaseModel]) -> str:
+    """Compute a hash of the meaning of a spec: neither spelling nor a new keyword with its default counts."""
+    data = {
         name: model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         for name, model in models.items()
     }
-    said = {name: words for name, words in said.items() if words or name not in OPTIONAL}
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    data = {name: values for name, values in data.items() if values or name not in OPTIONAL}
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def _read(folder: Path, shown: str) -> tuple[dict[str, Source], list[Diagnostic]]:
-    """The files that are YAML, and what is wrong with the others."""
+def _read_files(folder: Path, display_folder: str) -> tuple[dict[str, Source], list[Diagnostic]]:
+    """Read the files that are YAML, and report the others."""
     sources: dict[str, Source] = {}
     present = {path.stem for path in folder.glob("*.yaml")}
-    complaints = list(_wrong_files(present, shown))
+    complaints = list(_find_wrong_files(present, display_folder))
     for name in FILES:
         if name not in present:
             continue
-        place = Place(f"{shown}/{name}.yaml", 1, 1)
+        place = Place(f"{display_folder}/{name}.yaml", 1, 1)
         try:
             text = (folder / f"{name}.yaml").read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
@@ -101,15 +103,15 @@ def _read(folder: Path, shown: str) -> tuple[dict[str, Source], list[Diagnostic]
     return sources, complaints
 
 
-def _wrong_files(present: set[str], shown: str) -> Iterator[Diagnostic]:
+def _find_wrong_files(present: set[str], display_folder: str) -> Iterator[Diagnostic]:
     missing = [name for name in FILES if name not in present]
     needed = [name for name in missing if name not in OPTIONAL]
     for stray in sorted(present - set(FILES)):
-        place, message = Place(f"{shown}/{stray}.yaml", 1, 1), f"No spec has a file {stray}.yaml."
+        place, message = Place(f"{display_folder}/{stray}.yaml", 1, 1), f"No spec has a file {stray}.yaml."
         yield Diagnostic(place, "E003", message, suggest(stray, missing or FILES))
         # A file with the wrong name is missing under its right one; that is no complaint of its own.
-        needed = [name for name in needed if name != closest(stray, missing)]
+        needed = [name for name in needed if name != find_closest(stray, missing)]
     for name in needed:
         hint = f"Create it, with '# yaml-language-server: $schema=../schema/{name}.schema.json' on top."
-        place = Place(f"{shown}/{name}.yaml", 1, 1)
+        place = Place(f"{display_folder}/{name}.yaml", 1, 1)
         yield Diagnostic(place, "E003", f"The file {name}.yaml is missing.", hint)

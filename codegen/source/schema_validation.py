@@ -1,4 +1,4 @@
-"""Fits what a file says into its model, and says in plain words what does not fit (E004 to E009)."""
+"""Schema validation: parsed YAML -> model, with errors in plain words (E004 to E009)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, RootModel, ValidationError
 
-from codegen.diagnostics import Diagnostic, closest
+from codegen.diagnostics import Diagnostic, find_closest
 from codegen.source.yaml_reader import Path, Source
 
 _KINDS = {
@@ -27,32 +27,32 @@ _KINDS = {
 _TAGS = ("int", "str", "bool", "float", "plain", "conditional", "everyone", "some")
 
 
-def fit(
+def validate(
     model: type[BaseModel], source: Source, dropped: set[str]
 ) -> tuple[BaseModel | None, list[Diagnostic]]:
-    """The file as a model. What does not fit is left out, so that the rest can still be checked."""
+    """Validate a file against its model. Invalid elements are dropped, so that the rest can be checked."""
     complaints: list[Diagnostic] | None = None
     while True:
         try:
             return model.model_validate_json(json.dumps(source.data)), complaints or []
         except ValidationError as error:
-            problems = _problems(source, error)
+            problems = _group_problems(source, error)
             if complaints is None:
-                # What a later round finds is only that something left out is missing now.
-                complaints = list(_complaints(model, source, problems, dropped))
-            if not _leave_out(source, problems, dropped):
+                # Later rounds only find that a dropped element is missing.
+                complaints = list(_iter_diagnostics(model, source, problems, dropped))
+            if not _drop_invalid(source, problems, dropped):
                 return None, complaints
 
 
-def repeated(source: Source) -> Iterator[Diagnostic]:
-    """Entries that a list of names has twice. Permissions have a rule of their own."""
-    open_values: list[tuple[Path, Any]] = [((), source.data)]
-    while open_values:
-        path, value = open_values.pop()
+def find_duplicates(source: Source) -> Iterator[Diagnostic]:
+    """Find duplicate entries of lists of names. Permissions have a rule of their own."""
+    pending: list[tuple[Path, Any]] = [((), source.data)]
+    while pending:
+        path, value = pending.pop()
         if isinstance(value, dict):
-            open_values += [((*path, key), each) for key, each in value.items()]
+            pending += [((*path, key), each) for key, each in value.items()]
         elif isinstance(value, list) and path[:1] != ("may_call",):
-            open_values += [((*path, index), each) for index, each in enumerate(value)]
+            pending += [((*path, index), each) for index, each in enumerate(value)]
             texts = [each if isinstance(each, str | int) else None for each in value]
             for index, text in enumerate(texts):
                 if text is not None and text in texts[:index]:
@@ -60,15 +60,15 @@ def repeated(source: Source) -> Iterator[Diagnostic]:
                     yield Diagnostic(source.place((*path, index)), "E009", message, "Remove one of them.")
 
 
-def _problems(source: Source, error: ValidationError) -> dict[Path, list[Any]]:
-    """The errors by their real path: pydantic's has the members of unions among the keys."""
+def _group_problems(source: Source, error: ValidationError) -> dict[Path, list[Any]]:
+    """Group errors by their path in the file: pydantic's paths also have the members of unions."""
     found: dict[Path, list[Any]] = {}
     for each in error.errors(include_url=False):
-        found.setdefault(_real_path(source, tuple(each["loc"])), []).append(each)
+        found.setdefault(_resolve_path(source, tuple(each["loc"])), []).append(each)
     return found
 
 
-def _real_path(source: Source, location: Path) -> Path:
+def _resolve_path(source: Source, location: Path) -> Path:
     path: Path = ()
     for step in location[:-1]:
         if (*path, step) in source.values:
@@ -81,38 +81,38 @@ def _is_tag(step: str | int) -> bool:
     return isinstance(step, str) and (step in _TAGS or "[" in step or step.startswith("constrained"))
 
 
-def _leave_out(source: Source, problems: dict[Path, list[Any]], dropped: set[str]) -> bool:
-    """Takes the element around each error out; False if that would be the whole file."""
-    elements = {_element(source.data, path) for path in problems}
+def _drop_invalid(source: Source, problems: dict[Path, list[Any]], dropped: set[str]) -> bool:
+    """Drop the element around each error; False if that would be the whole file."""
+    elements = {_find_element(source.data, path) for path in problems}
     if () in elements:
         return False
-    # From the end, so that what is taken out of a list does not move what is still to be taken out.
+    # From the end, so that the indexes of list items that are still to be dropped stay valid.
     for path in sorted(
         elements, key=lambda path: [(isinstance(step, str), step) for step in path], reverse=True
     ):
-        if _has(source.data, path):
-            for name in _names_in(source.forget(path), path[-1]):
-                # A name in the wrong case is still the name of what cannot be read.
+        if _has_path(source.data, path):
+            for name in _list_names(source.remove(path), path[-1]):
+                # References may use a name in the right case where its definition has the wrong one.
                 dropped.update((name, name.lower(), name.upper(), name[:1].upper() + name[1:]))
     return True
 
 
-def _names_in(value: Any, key: str | int) -> list[str]:
-    """What is defined by an element: itself, and everything inside it."""
-    names, open_values = [str(key)], [value]
-    while open_values:
-        here = open_values.pop()
+def _list_names(value: Any, key: str | int) -> list[str]:
+    """List the names that an element defines: its own, and all inside it."""
+    names, pending = [str(key)], [value]
+    while pending:
+        here = pending.pop()
         names += here if isinstance(here, dict) else ()
-        open_values += here.values() if isinstance(here, dict) else here if isinstance(here, list) else ()
+        pending += here.values() if isinstance(here, dict) else here if isinstance(here, list) else ()
     return names
 
 
-def _element(data: Any, path: Path) -> Path:
-    """The thing at a path, or what is around it when it is missing."""
-    return next((path[:end] for end in range(len(path), 0, -1) if _has(data, path[:end])), ())
+def _find_element(data: Any, path: Path) -> Path:
+    """Find the path of an element, or of the nearest element around it if it is missing."""
+    return next((path[:end] for end in range(len(path), 0, -1) if _has_path(data, path[:end])), ())
 
 
-def _has(data: Any, path: Path) -> bool:
+def _has_path(data: Any, path: Path) -> bool:
     for step in path:
         if isinstance(data, dict):
             if step not in data:
@@ -123,7 +123,7 @@ def _has(data: Any, path: Path) -> bool:
     return True
 
 
-def _complaints(
+def _iter_diagnostics(
     model: type[BaseModel], source: Source, problems: dict[Path, list[Any]], dropped: set[str]
 ) -> Iterator[Diagnostic]:
     missing = {path for path, errors in problems.items() if errors[0]["type"] == "missing"}
@@ -132,9 +132,9 @@ def _complaints(
         if errors[0]["type"] == "extra_forbidden":
             name = str(path[-1])
             present = {str(key[-1]) for key in source.keys if key[:-1] == path[:-1]}
-            known = _keys_at(model, path[:-1], source.data)
-            meant = closest(name, [key for key in known if key not in present])
-            # A misspelt key is missing under its right name, too; that is no complaint of its own.
+            known = _list_keys(model, path[:-1], source.data)
+            meant = find_closest(name, [key for key in known if key not in present])
+            # A misspelt key is also missing under its right name; report it once.
             missing.discard((*path[:-1], meant))
             dropped.add(meant)
             message = f"The key '{name}' is not part of the language here."
@@ -148,22 +148,22 @@ def _complaints(
                 place, "E006", f"The key '{path[-1]}' is missing in {inside}.", f"Add '{path[-1]}: …'."
             )
         elif errors[0]["type"] == "too_short" and path in around:
-            # It is too short because of an entry that has a complaint.
+            # It is too short because an invalid entry was dropped, which is reported.
             continue
         elif errors[0]["type"] not in ("missing", "extra_forbidden"):
-            yield _misfit(source, path, errors)
+            yield _describe_misfit(source, path, errors)
 
 
-def _misfit(source: Source, path: Path, errors: list[Any]) -> Diagnostic:
+def _describe_misfit(source: Source, path: Path, errors: list[Any]) -> Diagnostic:
     if errors[0]["loc"][-1:] == ("[key]",):
         place = source.place(path, key=True)
         return Diagnostic(place, "E007", f"'{path[-1]}' is no valid name here.", _explain(errors[0]))
     place = source.place(path)
     if wrong := [each for each in errors if each["type"] not in _KINDS]:
         value = json.dumps(wrong[0]["input"], ensure_ascii=False, default=str)[:60]
-        return Diagnostic(place, "E007", f"{_subject(path)} cannot be {value}.", _explain(wrong[0]))
+        return Diagnostic(place, "E007", f"{_format_subject(path)} cannot be {value}.", _explain(wrong[0]))
     kinds = " or ".join(dict.fromkeys(_KINDS[each["type"]] for each in errors))
-    return Diagnostic(place, "E005", f"{_subject(path)} has the wrong type.", f"It must be {kinds}.")
+    return Diagnostic(place, "E005", f"{_format_subject(path)} has the wrong type.", f"It must be {kinds}.")
 
 
 def _explain(error: Any) -> str:
@@ -173,24 +173,24 @@ def _explain(error: Any) -> str:
     return f"{error['msg'].removeprefix('Input ').capitalize()}."
 
 
-def _subject(path: Path) -> str:
+def _format_subject(path: Path) -> str:
     return ".".join(map(str, path)) or "The file"
 
 
-def _keys_at(model: type[BaseModel], path: Path, data: Any) -> list[str]:
-    """The keys that the language knows at a path."""
+def _list_keys(model: type[BaseModel], path: Path, data: Any) -> list[str]:
+    """List the keys that the language has at a path."""
     here: Any = model
     for step in path:
         here = _step_into(here, step, data)
         data = data[step]
-    here = _bare(here, data)
+    here = _unwrap(here, data)
     if isinstance(here, type) and issubclass(here, BaseModel):
         return [field.alias or name for name, field in here.model_fields.items()]
     return []
 
 
 def _step_into(annotation: Any, step: str | int, data: Any) -> Any:
-    here = _bare(annotation, data)
+    here = _unwrap(annotation, data)
     if isinstance(here, type) and issubclass(here, RootModel):
         return _step_into(here.model_fields["root"].annotation, step, data)
     if isinstance(here, type) and issubclass(here, BaseModel):
@@ -203,27 +203,29 @@ def _step_into(annotation: Any, step: str | int, data: Any) -> Any:
     return get_args(here)[0] if get_origin(here) is tuple else None
 
 
-def _bare(annotation: Any, data: Any) -> Any:
-    """An annotation without Annotated and None; of a union, the member that has keys and fits the data."""
+def _unwrap(annotation: Any, data: Any) -> Any:
+    """Unwrap Annotated and Optional; of a union, take the member that has keys and matches the data."""
     if get_origin(annotation) is Annotated:
-        return _bare(get_args(annotation)[0], data)
+        return _unwrap(get_args(annotation)[0], data)
     if get_origin(annotation) in (typing.Union, python_types.UnionType):
-        members = [_bare(each, data) for each in get_args(annotation)]
+        members = [_unwrap(each, data) for each in get_args(annotation)]
         with_keys = [
             each
             for each in members
             if get_origin(each) is dict or (isinstance(each, type) and issubclass(each, BaseModel))
         ]
-        return next((each for each in with_keys if _is_told(each, data)), [*with_keys, *members][0])
+        return next((each for each in with_keys if _is_discriminated(each, data)), [*with_keys, *members][0])
     return annotation
 
 
-def _is_told(model: Any, data: Any) -> bool:
-    """Whether a member of a union has a word that tells it from the others, and the data says that word."""
+def _is_discriminated(model: Any, data: Any) -> bool:
+    """Whether a member of a union has a discriminator, a Literal of one value, and the data has it."""
     fields = getattr(model, "model_fields", {})
-    told = {name: field for name, field in fields.items() if get_origin(field.annotation) is typing.Literal}
+    literals = {
+        name: field for name, field in fields.items() if get_origin(field.annotation) is typing.Literal
+    }
     return any(
         isinstance(data, dict) and data.get(name) in get_args(field.annotation)
-        for name, field in told.items()
+        for name, field in literals.items()
         if len(get_args(field.annotation)) == 1
     )

@@ -1,4 +1,4 @@
-"""A loaded spec: its files as models, where each thing stands, and an index over them."""
+"""A loaded spec: its files as models, source positions, and indexes over them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCALARS = {
 
 
 class TypeRef(NamedTuple):
-    """A field type taken apart: `repeated JobStatus` is kind 'repeated', name 'JobStatus'."""
+    """A parsed field type: `repeated JobStatus` is kind 'repeated', name 'JobStatus'."""
 
     kind: str
     name: str
@@ -47,7 +47,7 @@ class TypeRef(NamedTuple):
 
 
 class MethodRow(NamedTuple):
-    """A method with everything that its place in the spec says of it."""
+    """A method with its service, component, messages and effective policies."""
 
     ref: str
     service_name: str
@@ -87,7 +87,7 @@ class Spec:
         return self.system.name
 
     def place(self, file: str, *path: str | int, key: bool = False) -> Place:
-        """Where something stands, by its file and its path of keys."""
+        """Find the source position of a value (or of its key) by file and path."""
         return self.sources[file].place(path, key=key)
 
     @cached_property
@@ -111,15 +111,15 @@ class Spec:
 
     @cached_property
     def server_of(self) -> dict[str, str]:
-        """The component that offers each service."""
+        """The component that serves each service."""
         return {
             service: component
             for component, row in self.services.components.items()
             for service in row.serves
         }
 
-    def _body_variable(self, component: str) -> str | None:
-        """The variable by which a component bounds its requests."""
+    def _find_body_variable(self, component: str) -> str | None:
+        """Find the variable that bounds the request size of a component."""
         for name, row in self.environment.variables.items():
             if row.role == "max_body_bytes" and (row.read_by == "everyone" or component in row.read_by):
                 return name
@@ -143,7 +143,7 @@ class Spec:
                 max_request=method.max_request or defaults.max_request,
                 max_request_variable=None
                 if method.max_request
-                else self._body_variable(self.server_of.get(service_name, "")),
+                else self._find_body_variable(self.server_of.get(service_name, "")),
                 component=self.server_of.get(service_name, ""),
             )
             for service_name, service in self.services.services.items()
@@ -157,7 +157,7 @@ class Spec:
             (principal, f"{service}.{method}"): permission
             for principal, services in self.callers.may_call.items()
             for service in services
-            for method, permission in self.callers.grants(principal, service).items()
+            for method, permission in self.callers.get_grants(principal, service).items()
         }
 
     @cached_property
@@ -170,15 +170,15 @@ class Spec:
         return {name: row for name, row in self.errors.conditions.items() if row.soft is None}
 
     def nodes(self) -> Iterator[tuple[str, Deployment, str, Node]]:
-        """Every (deployment name, deployment, node name, node)."""
+        """Iterate over all nodes: (deployment name, deployment, node name, node)."""
         for deployment_name, deployment in self.deployments.root.items():
             for node_name, node in deployment.nodes.items():
                 yield deployment_name, deployment, node_name, node
 
     def variables_of(self, deployment: Deployment, node_name: str) -> dict[str, Variable]:
-        """The variables that a node reads: its own, those of what it hosts, and what everyone reads.
+        """Find the variables that a node reads: its own, those of its components, and those of everyone.
 
-        Ports and addresses belong to the wiring of a node: of these only the ones it is wired with count.
+        Of ports and addresses it reads only those of its own listeners and upstreams.
         """
         node = deployment.nodes[node_name]
         wired = {*node.upstreams, *(each.port for each in node.listeners.values())}
@@ -191,7 +191,7 @@ class Spec:
         }
 
     def settings_of(self, component: str) -> dict[str, Variable]:
-        """The variables that a component's own logic reads, wiring left out."""
+        """Find the variables that a component itself reads, without ports and addresses."""
         return {
             name: row
             for name, row in self.environment.variables.items()
@@ -199,34 +199,34 @@ class Spec:
         }
 
     def services_of(self, deployment: Deployment, node: Node) -> list[str]:
-        """The services of the components that a node hosts for others.
+        """List the services that a node serves to others.
 
-        Of several nodes that host the same component those serve it that clients reach. The others have it
-        for themselves.
+        Of several nodes that host the same component only the ingress nodes serve it. The others call it
+        in process.
         """
-        entered = [each for name, each in deployment.nodes.items() if name in deployment.ingress]
-        is_entered = any(each is node for each in entered)
+        ingress_nodes = [each for name, each in deployment.nodes.items() if name in deployment.ingress]
+        is_ingress = any(each is node for each in ingress_nodes)
         return [
             service
             for component in node.hosts
-            if is_entered or not any(component in each.hosts for each in entered)
+            if is_ingress or not any(component in each.hosts for each in ingress_nodes)
             if component in self.services.components
             for service in self.services.components[component].serves
         ]
 
     def json_name(self, name: str) -> str:
-        """What a field is called in JSON: `job_id`, or `jobId` as protobuf has it."""
+        """Format the name of a field in JSON: `job_id`, or `jobId` as protobuf has it."""
         if self.system.json_.names == "snake":
             return name
         return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
 
     def limit(self, value: int | str) -> int:
-        """A number as it is, or the value of the limit that it names."""
+        """Resolve a bound: a number as it is, or the value of the limit that it names."""
         return value if isinstance(value, int) else self.system.policies.limits[value].value
 
 
 def type_ref(text: str) -> TypeRef:
-    """Takes a field type apart."""
+    """Parse a field type."""
     if match := re.fullmatch(r"map<(\w+), ?(\w+)>", text):
         return TypeRef("map", match[2], match[1])
     if text.startswith("repeated "):
@@ -235,5 +235,5 @@ def type_ref(text: str) -> TypeRef:
 
 
 def field_enum(spec: Spec, field: MessageField) -> EnumType | None:
-    """The enum of a field, if it has one."""
+    """Get the enum of a field, if it has one."""
     return spec.enums.get(type_ref(field.type).name)

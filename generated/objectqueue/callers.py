@@ -1,4 +1,4 @@
-"""Who may call what in objectqueue. What is not here is denied.
+"""Caller matrix of objectqueue: who may call which method. Everything else is denied.
 
 Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """

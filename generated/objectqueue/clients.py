@@ -1,4 +1,4 @@
-"""Typed clients of the services of objectqueue. A client and a handler have the same protocol.
+"""Typed clients of the services of objectqueue, with the same protocols as handlers.
 
 Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""The deployments of objectqueue: which node hosts what, and how it is started, found and checked.
+"""Deployments of objectqueue: the components, command, listeners and healthcheck of each node.
 
 Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""The conditions of objectqueue: what handlers raise, and what the engine makes of it.
+"""Conditions of objectqueue: the exceptions that handlers raise, and their codes for callers.
 
 Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """
@@ -282,7 +282,7 @@ CONDITIONS: Final[Mapping[str, type[Condition]]] = {
     "upstream_unavailable": UpstreamUnavailable,
     "deadline_exceeded": DeadlineExceeded,
 }
-"""Every condition that answers with a code."""
+"""Every condition with a status code."""
 
 ROLES: Final[Mapping[str, type[Condition]]] = {
     "invalid_request": InvalidRequest,
@@ -302,7 +302,7 @@ ROLES: Final[Mapping[str, type[Condition]]] = {
 """The conditions that the engine itself raises."""
 
 SOFT_OUTCOMES: Final[Mapping[str, Mapping[str, object]]] = {}
-"""Outcomes that answer OK, and the response fields that tell them."""
+"""Outcomes of calls that succeed, and the response fields that show them."""
 
 TIMED_OUT: Final = "TIMED_OUT"
 """It took longer than it may."""
@@ -317,4 +317,4 @@ UPSTREAM: Final = Upstream(
     pass_through=frozenset(()),
     unavailable=frozenset(("UNAVAILABLE", "DEADLINE_EXCEEDED")),
 )
-"""How a failed call to another component looks to our own caller."""
+"""The mapping of errors of upstream components to errors for our own caller."""

@@ -1,4 +1,4 @@
-"""The log events that handlers of objectqueue tell of.
+"""Log events of the handlers of objectqueue.
 
 Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""The lifecycle of objectqueue: which edges there are and who may drive each.
+"""Lifecycles of objectqueue: the states and edges of each entity, and who may drive each edge.
 
 Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""Messages and enums of objectqueue, whichever proto file defines them.
+"""Messages and enums of all proto files of objectqueue.
 
 Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""The method tables of objectqueue, from which the engine serves and calls.
+"""Method tables of objectqueue, which the engine serves and calls by.
 
 Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """

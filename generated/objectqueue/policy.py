@@ -1,4 +1,4 @@
-"""How calls of objectqueue are made: deadlines, retries, idempotency, call modes and connection settings.
+"""Call policies of objectqueue: deadlines, retries, idempotency, call modes and connection settings.
 
 Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""The entities of objectqueue that a server keeps, as they are in Python.
+"""The entities of objectqueue that a server stores, as frozen structs.
 
 Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""What requests are refused, and how the others are put in order before a handler sees them.
+"""Request validation of objectqueue: `check_…` lists violations, `settle_…` normalises a valid request.
 
 Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """
@@ -36,7 +36,7 @@ PATTERNS: Final = {
 
 
 def check_wanted_retry_policy(message: WantedRetryPolicy, at: str = "") -> list[Violation]:
-    """Rules of WantedRetryPolicy in types.yaml."""
+    """Check the rules of WantedRetryPolicy in types.yaml."""
     found: list[Violation] = []
     if message.HasField("multiplier") and message.multiplier < 1:
         found.append(Violation(f"{at}multiplier", "must be at least 1"))
@@ -50,7 +50,7 @@ def check_wanted_retry_policy(message: WantedRetryPolicy, at: str = "") -> list[
 
 
 def settle_wanted_retry_policy(message: WantedRetryPolicy) -> None:
-    """Defaults, clamps and cuts of WantedRetryPolicy in types.yaml."""
+    """Apply the defaults, clamps and cuts of WantedRetryPolicy in types.yaml."""
     if not message.HasField("initial_interval_ms"):
         message.initial_interval_ms = 1000
     if not message.HasField("max_interval_ms"):
@@ -62,7 +62,7 @@ def settle_wanted_retry_policy(message: WantedRetryPolicy) -> None:
 
 
 def check_submit_task_request(message: SubmitTaskRequest, at: str = "") -> list[Violation]:
-    """Rules of SubmitTaskRequest in types.yaml."""
+    """Check the rules of SubmitTaskRequest in types.yaml."""
     found: list[Violation] = []
     if not message.task_type:
         found.append(Violation(f"{at}task_type", "must not be empty"))
@@ -96,7 +96,7 @@ def check_submit_task_request(message: SubmitTaskRequest, at: str = "") -> list[
 
 
 def settle_submit_task_request(message: SubmitTaskRequest) -> None:
-    """Defaults, clamps and cuts of SubmitTaskRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of SubmitTaskRequest in types.yaml."""
     if not message.HasField("input"):
         message.input = "null"
     if not message.HasField("timeout_seconds"):
@@ -108,7 +108,7 @@ def settle_submit_task_request(message: SubmitTaskRequest) -> None:
 
 
 def check_get_task_request(message: GetTaskRequest, at: str = "") -> list[Violation]:
-    """Rules of GetTaskRequest in types.yaml."""
+    """Check the rules of GetTaskRequest in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.task_id):
         found.append(Violation(f"{at}task_id", "must be the lowercase text of a version 4 UUID"))
@@ -116,7 +116,7 @@ def check_get_task_request(message: GetTaskRequest, at: str = "") -> list[Violat
 
 
 def check_get_history_request(message: GetHistoryRequest, at: str = "") -> list[Violation]:
-    """Rules of GetHistoryRequest in types.yaml."""
+    """Check the rules of GetHistoryRequest in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.task_id):
         found.append(Violation(f"{at}task_id", "must be the lowercase text of a version 4 UUID"))
@@ -124,7 +124,7 @@ def check_get_history_request(message: GetHistoryRequest, at: str = "") -> list[
 
 
 def check_list_tasks_request(message: ListTasksRequest, at: str = "") -> list[Violation]:
-    """Rules of ListTasksRequest in types.yaml."""
+    """Check the rules of ListTasksRequest in types.yaml."""
     found: list[Violation] = []
     for index, shards_item in enumerate(message.shards):
         if not PATTERNS["[0-9a-f]"].fullmatch(shards_item):
@@ -150,12 +150,12 @@ def check_list_tasks_request(message: ListTasksRequest, at: str = "") -> list[Vi
 
 
 def settle_list_tasks_request(message: ListTasksRequest) -> None:
-    """Defaults, clamps and cuts of ListTasksRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of ListTasksRequest in types.yaml."""
     message.page_size = min(message.page_size or 50, 1000)
 
 
 def check_replay_task_request(message: ReplayTaskRequest, at: str = "") -> list[Violation]:
-    """Rules of ReplayTaskRequest in types.yaml."""
+    """Check the rules of ReplayTaskRequest in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.task_id):
         found.append(Violation(f"{at}task_id", "must be the lowercase text of a version 4 UUID"))
@@ -163,7 +163,7 @@ def check_replay_task_request(message: ReplayTaskRequest, at: str = "") -> list[
 
 
 def check_archive_task_request(message: ArchiveTaskRequest, at: str = "") -> list[Violation]:
-    """Rules of ArchiveTaskRequest in types.yaml."""
+    """Check the rules of ArchiveTaskRequest in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.task_id):
         found.append(Violation(f"{at}task_id", "must be the lowercase text of a version 4 UUID"))
@@ -171,7 +171,7 @@ def check_archive_task_request(message: ArchiveTaskRequest, at: str = "") -> lis
 
 
 def check_unarchive_task_request(message: UnarchiveTaskRequest, at: str = "") -> list[Violation]:
-    """Rules of UnarchiveTaskRequest in types.yaml."""
+    """Check the rules of UnarchiveTaskRequest in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.task_id):
         found.append(Violation(f"{at}task_id", "must be the lowercase text of a version 4 UUID"))
@@ -179,7 +179,7 @@ def check_unarchive_task_request(message: UnarchiveTaskRequest, at: str = "") ->
 
 
 def check_cancel_task_request(message: CancelTaskRequest, at: str = "") -> list[Violation]:
-    """Rules of CancelTaskRequest in types.yaml."""
+    """Check the rules of CancelTaskRequest in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.task_id):
         found.append(Violation(f"{at}task_id", "must be the lowercase text of a version 4 UUID"))
@@ -189,12 +189,12 @@ def check_cancel_task_request(message: CancelTaskRequest, at: str = "") -> list[
 
 
 def settle_cancel_task_request(message: CancelTaskRequest) -> None:
-    """Defaults, clamps and cuts of CancelTaskRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of CancelTaskRequest in types.yaml."""
     message.reason = cut(message.reason, 4000)
 
 
 def check_get_stats_request(message: GetStatsRequest, at: str = "") -> list[Violation]:
-    """Rules of GetStatsRequest in types.yaml."""
+    """Check the rules of GetStatsRequest in types.yaml."""
     found: list[Violation] = []
     for index, item in enumerate(message.shards):
         if not PATTERNS["[0-9a-f]"].fullmatch(item):

@@ -1,4 +1,4 @@
-"""The services of objectqueue as protocols: a handler implements one, a typed client has its shape.
+"""Services of objectqueue as protocols: a handler implements one, a typed client has the same shape.
 
 Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""The environment of objectqueue: its variables, and the settings that each component takes from them.
+"""Environment of objectqueue: its variables, and the settings that each component reads from them.
 
 Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """
@@ -215,7 +215,7 @@ RULES: Final = ()
 
 
 class QueueSettings(Struct, frozen=True):
-    """What queue takes from its environment."""
+    """Settings of queue."""
 
     qo_index_mode: str
     """Where workers look for tasks: at the index, at both, or at the tasks themselves."""
@@ -231,7 +231,7 @@ class QueueSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> QueueSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -247,7 +247,7 @@ class QueueSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> QueueSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             qo_index_mode=values["QO_INDEX_MODE"],
             qo_ready_page_size=values["QO_READY_PAGE_SIZE"],
@@ -257,7 +257,7 @@ class QueueSettings(Struct, frozen=True):
 
 
 class WorkerSettings(Struct, frozen=True):
-    """What worker takes from its environment."""
+    """Settings of worker."""
 
     qo_index_mode: str
     """Where workers look for tasks: at the index, at both, or at the tasks themselves."""
@@ -303,7 +303,7 @@ class WorkerSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> WorkerSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -329,7 +329,7 @@ class WorkerSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> WorkerSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             qo_index_mode=values["QO_INDEX_MODE"],
             qo_ready_page_size=values["QO_READY_PAGE_SIZE"],
@@ -349,7 +349,7 @@ class WorkerSettings(Struct, frozen=True):
 
 
 class MonitorSettings(Struct, frozen=True):
-    """What monitor takes from its environment."""
+    """Settings of monitor."""
 
     qo_monitor_check_interval: float
     """Time between two looks for leases that have ended."""
@@ -368,7 +368,7 @@ class MonitorSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> MonitorSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -385,7 +385,7 @@ class MonitorSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> MonitorSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             qo_monitor_check_interval=values["QO_MONITOR_CHECK_INTERVAL"],
             qo_monitor_grace=values["QO_MONITOR_GRACE"],

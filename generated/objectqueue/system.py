@@ -1,4 +1,4 @@
-"""Everything the engine has to know of objectqueue.
+"""All tables of objectqueue for the engine.
 
 Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """

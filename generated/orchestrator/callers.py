@@ -1,4 +1,4 @@
-"""Who may call what in orchestrator. What is not here is denied.
+"""Caller matrix of orchestrator: who may call which method. Everything else is denied.
 
 Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """

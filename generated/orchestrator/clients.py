@@ -1,4 +1,4 @@
-"""Typed clients of the services of orchestrator. A client and a handler have the same protocol.
+"""Typed clients of the services of orchestrator, with the same protocols as handlers.
 
 Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """

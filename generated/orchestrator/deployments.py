@@ -1,4 +1,4 @@
-"""The deployments of orchestrator: which node hosts what, and how it is started, found and checked.
+"""Deployments of orchestrator: the components, command, listeners and healthcheck of each node.
 
 Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """

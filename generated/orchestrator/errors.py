@@ -1,4 +1,4 @@
-"""The conditions of orchestrator: what handlers raise, and what the engine makes of it.
+"""Conditions of orchestrator: the exceptions that handlers raise, and their codes for callers.
 
 Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """
@@ -249,7 +249,7 @@ CONDITIONS: Final[Mapping[str, type[Condition]]] = {
     "upstream_unavailable": UpstreamUnavailable,
     "deadline_exceeded": DeadlineExceeded,
 }
-"""Every condition that answers with a code."""
+"""Every condition with a status code."""
 
 ROLES: Final[Mapping[str, type[Condition]]] = {
     "malformed_body": MalformedJson,
@@ -270,7 +270,7 @@ ROLES: Final[Mapping[str, type[Condition]]] = {
 """The conditions that the engine itself raises."""
 
 SOFT_OUTCOMES: Final[Mapping[str, Mapping[str, object]]] = {}
-"""Outcomes that answer OK, and the response fields that tell them."""
+"""Outcomes of calls that succeed, and the response fields that show them."""
 
 UNKNOWN_JOB_TYPE: Final = "UNKNOWN_JOB_TYPE"
 """No job function is registered for this type."""
@@ -291,4 +291,4 @@ UPSTREAM: Final = Upstream(
     pass_through=frozenset(()),
     unavailable=frozenset(("UNAVAILABLE", "DEADLINE_EXCEEDED")),
 )
-"""How a failed call to another component looks to our own caller."""
+"""The mapping of errors of upstream components to errors for our own caller."""

@@ -1,4 +1,4 @@
-"""The log events that handlers of orchestrator tell of.
+"""Log events of the handlers of orchestrator.
 
 Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """

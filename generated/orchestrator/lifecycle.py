@@ -1,4 +1,4 @@
-"""The lifecycle of orchestrator: which edges there are and who may drive each.
+"""Lifecycles of orchestrator: the states and edges of each entity, and who may drive each edge.
 
 Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""Messages and enums of orchestrator, whichever proto file defines them.
+"""Messages and enums of all proto files of orchestrator.
 
 Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """

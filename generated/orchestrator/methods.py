@@ -1,4 +1,4 @@
-"""The method tables of orchestrator, from which the engine serves and calls.
+"""Method tables of orchestrator, which the engine serves and calls by.
 
 Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""How calls of orchestrator are made: deadlines, retries, idempotency, call modes and connection settings.
+"""Call policies of orchestrator: deadlines, retries, idempotency, call modes and connection settings.
 
 Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """

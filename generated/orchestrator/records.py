@@ -1,4 +1,4 @@
-"""The entities of orchestrator that a server keeps, as they are in Python.
+"""The entities of orchestrator that a server stores, as frozen structs.
 
 Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""What requests are refused, and how the others are put in order before a handler sees them.
+"""Request validation of orchestrator: `check_…` lists violations, `settle_…` normalises a valid request.
 
 Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """
@@ -33,7 +33,7 @@ PATTERNS: Final = {
 
 
 def check_submit_job_request(message: SubmitJobRequest, at: str = "") -> list[Violation]:
-    """Rules of SubmitJobRequest in types.yaml."""
+    """Check the rules of SubmitJobRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_type:
         found.append(Violation(f"{at}job_type", "must not be empty"))
@@ -53,7 +53,7 @@ def check_submit_job_request(message: SubmitJobRequest, at: str = "") -> list[Vi
 
 
 def check_submit_jobs_request(message: SubmitJobsRequest, at: str = "") -> list[Violation]:
-    """Rules of SubmitJobsRequest in types.yaml."""
+    """Check the rules of SubmitJobsRequest in types.yaml."""
     found: list[Violation] = []
     if len(message.jobs) > 1000:
         found.append(Violation(f"{at}jobs", "must have at most 1000 elements"))
@@ -65,7 +65,7 @@ def check_submit_jobs_request(message: SubmitJobsRequest, at: str = "") -> list[
 
 
 def check_get_job_request(message: GetJobRequest, at: str = "") -> list[Violation]:
-    """Rules of GetJobRequest in types.yaml."""
+    """Check the rules of GetJobRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_id:
         found.append(Violation(f"{at}job_id", "must not be empty"))
@@ -73,7 +73,7 @@ def check_get_job_request(message: GetJobRequest, at: str = "") -> list[Violatio
 
 
 def check_list_jobs_request(message: ListJobsRequest, at: str = "") -> list[Violation]:
-    """Rules of ListJobsRequest in types.yaml."""
+    """Check the rules of ListJobsRequest in types.yaml."""
     found: list[Violation] = []
     for index, item in enumerate(message.status):
         if item not in (STATUS_PENDING, STATUS_RUNNING, STATUS_COMPLETED, STATUS_FAILED):
@@ -100,12 +100,12 @@ def check_list_jobs_request(message: ListJobsRequest, at: str = "") -> list[Viol
 
 
 def settle_list_jobs_request(message: ListJobsRequest) -> None:
-    """Defaults, clamps and cuts of ListJobsRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of ListJobsRequest in types.yaml."""
     message.page_size = min(message.page_size or 50, 200)
 
 
 def check_retry_job_request(message: RetryJobRequest, at: str = "") -> list[Violation]:
-    """Rules of RetryJobRequest in types.yaml."""
+    """Check the rules of RetryJobRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_id:
         found.append(Violation(f"{at}job_id", "must not be empty"))
@@ -119,7 +119,7 @@ def check_retry_job_request(message: RetryJobRequest, at: str = "") -> list[Viol
 
 
 def check_get_job_history_request(message: GetJobHistoryRequest, at: str = "") -> list[Violation]:
-    """Rules of GetJobHistoryRequest in types.yaml."""
+    """Check the rules of GetJobHistoryRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_id:
         found.append(Violation(f"{at}job_id", "must not be empty"))
@@ -127,7 +127,7 @@ def check_get_job_history_request(message: GetJobHistoryRequest, at: str = "") -
 
 
 def check_purge_jobs_request(message: PurgeJobsRequest, at: str = "") -> list[Violation]:
-    """Rules of PurgeJobsRequest in types.yaml."""
+    """Check the rules of PurgeJobsRequest in types.yaml."""
     found: list[Violation] = []
     if message.older_than_days < 1:
         found.append(Violation(f"{at}older_than_days", "must be at least 1"))

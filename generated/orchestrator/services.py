@@ -1,4 +1,4 @@
-"""The services of orchestrator as protocols: a handler implements one, a typed client has its shape.
+"""Services of orchestrator as protocols: a handler implements one, a typed client has the same shape.
 
 Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """

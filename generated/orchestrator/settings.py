@@ -1,4 +1,4 @@
-"""The environment of orchestrator: its variables, and the settings that each component takes from them.
+"""Environment of orchestrator: its variables, and the settings that each component reads from them.
 
 Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """
@@ -211,7 +211,7 @@ RULES: Final = (
 
 
 class ApiSettings(Struct, frozen=True):
-    """What api takes from its environment."""
+    """Settings of api."""
 
     max_payload_bytes: int
     """Largest request of a method that names no other limit, over HTTP and gRPC alike."""
@@ -227,7 +227,7 @@ class ApiSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> ApiSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -243,7 +243,7 @@ class ApiSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ApiSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             max_payload_bytes=values["MAX_PAYLOAD_BYTES"],
             idempotency_strict=values["IDEMPOTENCY_STRICT"],
@@ -253,7 +253,7 @@ class ApiSettings(Struct, frozen=True):
 
 
 class WorkerSettings(Struct, frozen=True):
-    """What worker takes from its environment."""
+    """Settings of worker."""
 
     worker_id: str
     """Name of the worker; no two that live have the same."""
@@ -290,7 +290,7 @@ class WorkerSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> WorkerSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -313,7 +313,7 @@ class WorkerSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> WorkerSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             worker_id=values["WORKER_ID"],
             worker_concurrency=values["WORKER_CONCURRENCY"],
@@ -330,7 +330,7 @@ class WorkerSettings(Struct, frozen=True):
 
 
 class ReaperSettings(Struct, frozen=True):
-    """What reaper takes from its environment."""
+    """Settings of reaper."""
 
     max_retries: int
     """Failures after which a job is still tried again."""
@@ -346,7 +346,7 @@ class ReaperSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> ReaperSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -362,7 +362,7 @@ class ReaperSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ReaperSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             max_retries=values["MAX_RETRIES"],
             backoff_base_seconds=values["BACKOFF_BASE_SECONDS"],
@@ -372,7 +372,7 @@ class ReaperSettings(Struct, frozen=True):
 
 
 class SchedulerSettings(Struct, frozen=True):
-    """What scheduler takes from its environment."""
+    """Settings of scheduler."""
 
     max_retries: int
     """Failures after which a job is still tried again."""
@@ -382,7 +382,7 @@ class SchedulerSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> SchedulerSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -396,7 +396,7 @@ class SchedulerSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> SchedulerSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             max_retries=values["MAX_RETRIES"],
             scheduler_interval_seconds=values["SCHEDULER_INTERVAL_SECONDS"],

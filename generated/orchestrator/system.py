@@ -1,4 +1,4 @@
-"""Everything the engine has to know of orchestrator.
+"""All tables of orchestrator for the engine.
 
 Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """

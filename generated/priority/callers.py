@@ -1,4 +1,4 @@
-"""Who may call what in priority. What is not here is denied.
+"""Caller matrix of priority: who may call which method. Everything else is denied.
 
 Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """

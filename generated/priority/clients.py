@@ -1,4 +1,4 @@
-"""Typed clients of the services of priority. A client and a handler have the same protocol.
+"""Typed clients of the services of priority, with the same protocols as handlers.
 
 Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""The deployments of priority: which node hosts what, and how it is started, found and checked.
+"""Deployments of priority: the components, command, listeners and healthcheck of each node.
 
 Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """

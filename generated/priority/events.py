@@ -1,4 +1,4 @@
-"""The log events that handlers of priority tell of.
+"""Log events of the handlers of priority.
 
 Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""The lifecycle of priority: which edges there are and who may drive each.
+"""Lifecycles of priority: the states and edges of each entity, and who may drive each edge.
 
 Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """

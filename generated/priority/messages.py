@@ -1,4 +1,4 @@
-"""Messages and enums of priority, whichever proto file defines them.
+"""Messages and enums of all proto files of priority.
 
 Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """

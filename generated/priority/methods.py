@@ -1,4 +1,4 @@
-"""The method tables of priority, from which the engine serves and calls.
+"""Method tables of priority, which the engine serves and calls by.
 
 Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""What is measured over all processes of priority.
+"""Metrics of priority, over all processes.
 
 Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """

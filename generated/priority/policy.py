@@ -1,4 +1,4 @@
-"""How calls of priority are made: deadlines, retries, idempotency, call modes and connection settings.
+"""Call policies of priority: deadlines, retries, idempotency, call modes and connection settings.
 
 Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """

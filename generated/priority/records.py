@@ -1,4 +1,4 @@
-"""The entities of priority that a server keeps, as they are in Python.
+"""The entities of priority that a server stores, as frozen structs.
 
 Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """

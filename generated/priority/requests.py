@@ -1,4 +1,4 @@
-"""What requests are refused, and how the others are put in order before a handler sees them.
+"""Request validation of priority: `check_…` lists violations, `settle_…` normalises a valid request.
 
 Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """
@@ -60,7 +60,7 @@ PATTERNS: Final = {
 
 
 def check_task_error(message: TaskError, at: str = "") -> list[Violation]:
-    """Rules of TaskError in types.yaml."""
+    """Check the rules of TaskError in types.yaml."""
     found: list[Violation] = []
     if "\0" in message.message:
         found.append(Violation(f"{at}message", "must not contain the character NUL"))
@@ -68,12 +68,12 @@ def check_task_error(message: TaskError, at: str = "") -> list[Violation]:
 
 
 def settle_task_error(message: TaskError) -> None:
-    """Defaults, clamps and cuts of TaskError in types.yaml."""
+    """Apply the defaults, clamps and cuts of TaskError in types.yaml."""
     message.message = cut(message.message, 2000)
 
 
 def check_submit_task_request(message: SubmitTaskRequest, at: str = "") -> list[Violation]:
-    """Rules of SubmitTaskRequest in types.yaml."""
+    """Check the rules of SubmitTaskRequest in types.yaml."""
     found: list[Violation] = []
     if not message.task_type:
         found.append(Violation(f"{at}task_type", "must not be empty"))
@@ -114,13 +114,13 @@ def check_submit_task_request(message: SubmitTaskRequest, at: str = "") -> list[
 
 
 def settle_submit_task_request(message: SubmitTaskRequest) -> None:
-    """Defaults, clamps and cuts of SubmitTaskRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of SubmitTaskRequest in types.yaml."""
     if not message.priority:
         message.priority = MEDIUM
 
 
 def check_submit_tasks_request(message: SubmitTasksRequest, at: str = "") -> list[Violation]:
-    """Rules of SubmitTasksRequest in types.yaml."""
+    """Check the rules of SubmitTasksRequest in types.yaml."""
     found: list[Violation] = []
     if len(message.tasks) > 1000:
         found.append(Violation(f"{at}tasks", "must have at most 1000 elements"))
@@ -132,13 +132,13 @@ def check_submit_tasks_request(message: SubmitTasksRequest, at: str = "") -> lis
 
 
 def settle_submit_tasks_request(message: SubmitTasksRequest) -> None:
-    """Defaults, clamps and cuts of SubmitTasksRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of SubmitTasksRequest in types.yaml."""
     for inner in message.tasks:
         settle_submit_task_request(inner)
 
 
 def check_get_task_request(message: GetTaskRequest, at: str = "") -> list[Violation]:
-    """Rules of GetTaskRequest in types.yaml."""
+    """Check the rules of GetTaskRequest in types.yaml."""
     found: list[Violation] = []
     if not message.task_id:
         found.append(Violation(f"{at}task_id", "must not be empty"))
@@ -152,7 +152,7 @@ def check_get_task_request(message: GetTaskRequest, at: str = "") -> list[Violat
 
 
 def check_list_tasks_request(message: ListTasksRequest, at: str = "") -> list[Violation]:
-    """Rules of ListTasksRequest in types.yaml."""
+    """Check the rules of ListTasksRequest in types.yaml."""
     found: list[Violation] = []
     for index, item in enumerate(message.status):
         if item not in (QUEUED, EXECUTING, COMPLETED, FAILED, CANCELLED, DEAD_LETTER):
@@ -178,12 +178,12 @@ def check_list_tasks_request(message: ListTasksRequest, at: str = "") -> list[Vi
 
 
 def settle_list_tasks_request(message: ListTasksRequest) -> None:
-    """Defaults, clamps and cuts of ListTasksRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of ListTasksRequest in types.yaml."""
     message.page_size = min(message.page_size or 50, 200)
 
 
 def check_cancel_task_request(message: CancelTaskRequest, at: str = "") -> list[Violation]:
-    """Rules of CancelTaskRequest in types.yaml."""
+    """Check the rules of CancelTaskRequest in types.yaml."""
     found: list[Violation] = []
     if not message.task_id:
         found.append(Violation(f"{at}task_id", "must not be empty"))
@@ -195,7 +195,7 @@ def check_cancel_task_request(message: CancelTaskRequest, at: str = "") -> list[
 
 
 def check_register_worker_request(message: RegisterWorkerRequest, at: str = "") -> list[Violation]:
-    """Rules of RegisterWorkerRequest in types.yaml."""
+    """Check the rules of RegisterWorkerRequest in types.yaml."""
     found: list[Violation] = []
     if len(message.capabilities) > 32:
         found.append(Violation(f"{at}capabilities", "must have at most 32 elements"))
@@ -218,7 +218,7 @@ def check_register_worker_request(message: RegisterWorkerRequest, at: str = "") 
 
 
 def check_poll_tasks_request(message: PollTasksRequest, at: str = "") -> list[Violation]:
-    """Rules of PollTasksRequest in types.yaml."""
+    """Check the rules of PollTasksRequest in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.worker_id):
         found.append(Violation(f"{at}worker_id", "must be the lowercase text of a version 4 UUID"))
@@ -237,7 +237,7 @@ def check_poll_tasks_request(message: PollTasksRequest, at: str = "") -> list[Vi
 
 
 def check_report_result_request(message: ReportResultRequest, at: str = "") -> list[Violation]:
-    """Rules of ReportResultRequest in types.yaml."""
+    """Check the rules of ReportResultRequest in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.worker_id):
         found.append(Violation(f"{at}worker_id", "must be the lowercase text of a version 4 UUID"))
@@ -257,12 +257,12 @@ def check_report_result_request(message: ReportResultRequest, at: str = "") -> l
 
 
 def settle_report_result_request(message: ReportResultRequest) -> None:
-    """Defaults, clamps and cuts of ReportResultRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of ReportResultRequest in types.yaml."""
     settle_task_error(message.error)
 
 
 def check_heartbeat_request(message: HeartbeatRequest, at: str = "") -> list[Violation]:
-    """Rules of HeartbeatRequest in types.yaml."""
+    """Check the rules of HeartbeatRequest in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.worker_id):
         found.append(Violation(f"{at}worker_id", "must be the lowercase text of a version 4 UUID"))
@@ -277,13 +277,13 @@ def check_heartbeat_request(message: HeartbeatRequest, at: str = "") -> list[Vio
 
 
 def settle_heartbeat_request(message: HeartbeatRequest) -> None:
-    """Defaults, clamps and cuts of HeartbeatRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of HeartbeatRequest in types.yaml."""
     if not message.status:
         message.status = ACTIVE
 
 
 def check_extend_task_request(message: ExtendTaskRequest, at: str = "") -> list[Violation]:
-    """Rules of ExtendTaskRequest in types.yaml."""
+    """Check the rules of ExtendTaskRequest in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.worker_id):
         found.append(Violation(f"{at}worker_id", "must be the lowercase text of a version 4 UUID"))
@@ -299,7 +299,7 @@ def check_extend_task_request(message: ExtendTaskRequest, at: str = "") -> list[
 
 
 def check_report_progress_request(message: ReportProgressRequest, at: str = "") -> list[Violation]:
-    """Rules of ReportProgressRequest in types.yaml."""
+    """Check the rules of ReportProgressRequest in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.worker_id):
         found.append(Violation(f"{at}worker_id", "must be the lowercase text of a version 4 UUID"))
@@ -313,7 +313,7 @@ def check_report_progress_request(message: ReportProgressRequest, at: str = "") 
 
 
 def check_task_result(message: TaskResult, at: str = "") -> list[Violation]:
-    """Rules of TaskResult in types.yaml."""
+    """Check the rules of TaskResult in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.task_id):
         found.append(Violation(f"{at}task_id", "must be the lowercase text of a version 4 UUID"))
@@ -331,12 +331,12 @@ def check_task_result(message: TaskResult, at: str = "") -> list[Violation]:
 
 
 def settle_task_result(message: TaskResult) -> None:
-    """Defaults, clamps and cuts of TaskResult in types.yaml."""
+    """Apply the defaults, clamps and cuts of TaskResult in types.yaml."""
     settle_task_error(message.error)
 
 
 def check_exchange_tasks_request(message: ExchangeTasksRequest, at: str = "") -> list[Violation]:
-    """Rules of ExchangeTasksRequest in types.yaml."""
+    """Check the rules of ExchangeTasksRequest in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.worker_id):
         found.append(Violation(f"{at}worker_id", "must be the lowercase text of a version 4 UUID"))
@@ -359,13 +359,13 @@ def check_exchange_tasks_request(message: ExchangeTasksRequest, at: str = "") ->
 
 
 def settle_exchange_tasks_request(message: ExchangeTasksRequest) -> None:
-    """Defaults, clamps and cuts of ExchangeTasksRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of ExchangeTasksRequest in types.yaml."""
     for inner in message.results:
         settle_task_result(inner)
 
 
 def check_deregister_worker_request(message: DeregisterWorkerRequest, at: str = "") -> list[Violation]:
-    """Rules of DeregisterWorkerRequest in types.yaml."""
+    """Check the rules of DeregisterWorkerRequest in types.yaml."""
     found: list[Violation] = []
     if not message.worker_id:
         found.append(Violation(f"{at}worker_id", "must not be empty"))
@@ -377,7 +377,7 @@ def check_deregister_worker_request(message: DeregisterWorkerRequest, at: str = 
 
 
 def check_list_dead_letters_request(message: ListDeadLettersRequest, at: str = "") -> list[Violation]:
-    """Rules of ListDeadLettersRequest in types.yaml."""
+    """Check the rules of ListDeadLettersRequest in types.yaml."""
     found: list[Violation] = []
     if len(message.task_type) > 200:
         found.append(Violation(f"{at}task_type", "must have at most 200 characters"))
@@ -393,12 +393,12 @@ def check_list_dead_letters_request(message: ListDeadLettersRequest, at: str = "
 
 
 def settle_list_dead_letters_request(message: ListDeadLettersRequest) -> None:
-    """Defaults, clamps and cuts of ListDeadLettersRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of ListDeadLettersRequest in types.yaml."""
     message.page_size = min(message.page_size or 50, 200)
 
 
 def check_replay_dead_letter_request(message: ReplayDeadLetterRequest, at: str = "") -> list[Violation]:
-    """Rules of ReplayDeadLetterRequest in types.yaml."""
+    """Check the rules of ReplayDeadLetterRequest in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.task_id):
         found.append(Violation(f"{at}task_id", "must be the lowercase text of a version 4 UUID"))
@@ -406,7 +406,7 @@ def check_replay_dead_letter_request(message: ReplayDeadLetterRequest, at: str =
 
 
 def check_replay_dead_letters_request(message: ReplayDeadLettersRequest, at: str = "") -> list[Violation]:
-    """Rules of ReplayDeadLettersRequest in types.yaml."""
+    """Check the rules of ReplayDeadLettersRequest in types.yaml."""
     found: list[Violation] = []
     if len(message.task_type) > 200:
         found.append(Violation(f"{at}task_type", "must have at most 200 characters"))
@@ -420,13 +420,13 @@ def check_replay_dead_letters_request(message: ReplayDeadLettersRequest, at: str
 
 
 def settle_replay_dead_letters_request(message: ReplayDeadLettersRequest) -> None:
-    """Defaults, clamps and cuts of ReplayDeadLettersRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of ReplayDeadLettersRequest in types.yaml."""
     if not message.most:
         message.most = 1000
 
 
 def check_purge_dead_letter_request(message: PurgeDeadLetterRequest, at: str = "") -> list[Violation]:
-    """Rules of PurgeDeadLetterRequest in types.yaml."""
+    """Check the rules of PurgeDeadLetterRequest in types.yaml."""
     found: list[Violation] = []
     if not message.task_id:
         found.append(Violation(f"{at}task_id", "must not be empty"))
@@ -438,7 +438,7 @@ def check_purge_dead_letter_request(message: PurgeDeadLetterRequest, at: str = "
 
 
 def check_purge_dead_letters_request(message: PurgeDeadLettersRequest, at: str = "") -> list[Violation]:
-    """Rules of PurgeDeadLettersRequest in types.yaml."""
+    """Check the rules of PurgeDeadLettersRequest in types.yaml."""
     found: list[Violation] = []
     if not (message.all or message.older_than_seconds):
         found.append(Violation(f"{at}all", "must be true unless older_than_seconds is given"))
@@ -446,7 +446,7 @@ def check_purge_dead_letters_request(message: PurgeDeadLettersRequest, at: str =
 
 
 def check_pause_queue_request(message: PauseQueueRequest, at: str = "") -> list[Violation]:
-    """Rules of PauseQueueRequest in types.yaml."""
+    """Check the rules of PauseQueueRequest in types.yaml."""
     found: list[Violation] = []
     if message.priority not in (HIGH, MEDIUM, LOW):
         found.append(Violation(f"{at}priority", "must be one of HIGH, MEDIUM, LOW"))
@@ -454,7 +454,7 @@ def check_pause_queue_request(message: PauseQueueRequest, at: str = "") -> list[
 
 
 def check_resume_queue_request(message: ResumeQueueRequest, at: str = "") -> list[Violation]:
-    """Rules of ResumeQueueRequest in types.yaml."""
+    """Check the rules of ResumeQueueRequest in types.yaml."""
     found: list[Violation] = []
     if message.priority not in (HIGH, MEDIUM, LOW):
         found.append(Violation(f"{at}priority", "must be one of HIGH, MEDIUM, LOW"))
@@ -462,7 +462,7 @@ def check_resume_queue_request(message: ResumeQueueRequest, at: str = "") -> lis
 
 
 def check_list_workers_request(message: ListWorkersRequest, at: str = "") -> list[Violation]:
-    """Rules of ListWorkersRequest in types.yaml."""
+    """Check the rules of ListWorkersRequest in types.yaml."""
     found: list[Violation] = []
     for index, item in enumerate(message.status):
         if item not in (ACTIVE, DRAINING, DEAD):
@@ -471,7 +471,7 @@ def check_list_workers_request(message: ListWorkersRequest, at: str = "") -> lis
 
 
 def check_get_task_history_request(message: GetTaskHistoryRequest, at: str = "") -> list[Violation]:
-    """Rules of GetTaskHistoryRequest in types.yaml."""
+    """Check the rules of GetTaskHistoryRequest in types.yaml."""
     found: list[Violation] = []
     if not is_uuid4(message.task_id):
         found.append(Violation(f"{at}task_id", "must be the lowercase text of a version 4 UUID"))

@@ -1,4 +1,4 @@
-"""The services of priority as protocols: a handler implements one, a typed client has its shape.
+"""Services of priority as protocols: a handler implements one, a typed client has the same shape.
 
 Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""The environment of priority: its variables, and the settings that each component takes from them.
+"""Environment of priority: its variables, and the settings that each component reads from them.
 
 Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """
@@ -365,7 +365,7 @@ RULES: Final = (
 
 
 class ManagerSettings(Struct, frozen=True):
-    """What manager takes from its environment."""
+    """Settings of manager."""
 
     redis_url: str
     """The Redis server: redis://…, or redis+sentinel://host:port,host:port/name to ask Sentinels."""
@@ -432,7 +432,7 @@ class ManagerSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> ManagerSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -465,7 +465,7 @@ class ManagerSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ManagerSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             redis_url=values["REDIS_URL"],
             redis_key_prefix=values["REDIS_KEY_PREFIX"],
@@ -492,7 +492,7 @@ class ManagerSettings(Struct, frozen=True):
 
 
 class WorkerSettings(Struct, frozen=True):
-    """What worker takes from its environment."""
+    """Settings of worker."""
 
     worker_capacity: int
     """Tasks a worker runs at a time."""
@@ -514,7 +514,7 @@ class WorkerSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> WorkerSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -532,7 +532,7 @@ class WorkerSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> WorkerSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             worker_capacity=values["WORKER_CAPACITY"],
             worker_capabilities=values["WORKER_CAPABILITIES"],
@@ -544,7 +544,7 @@ class WorkerSettings(Struct, frozen=True):
 
 
 class PromoterSettings(Struct, frozen=True):
-    """What promoter takes from its environment."""
+    """Settings of promoter."""
 
     redis_url: str
     """The Redis server: redis://…, or redis+sentinel://host:port,host:port/name to ask Sentinels."""
@@ -572,7 +572,7 @@ class PromoterSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> PromoterSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -592,7 +592,7 @@ class PromoterSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> PromoterSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             redis_url=values["REDIS_URL"],
             redis_key_prefix=values["REDIS_KEY_PREFIX"],
@@ -606,7 +606,7 @@ class PromoterSettings(Struct, frozen=True):
 
 
 class DetectorSettings(Struct, frozen=True):
-    """What detector takes from its environment."""
+    """Settings of detector."""
 
     redis_url: str
     """The Redis server: redis://…, or redis+sentinel://host:port,host:port/name to ask Sentinels."""
@@ -640,7 +640,7 @@ class DetectorSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> DetectorSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -662,7 +662,7 @@ class DetectorSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> DetectorSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             redis_url=values["REDIS_URL"],
             redis_key_prefix=values["REDIS_KEY_PREFIX"],
@@ -678,7 +678,7 @@ class DetectorSettings(Struct, frozen=True):
 
 
 class SweeperSettings(Struct, frozen=True):
-    """What sweeper takes from its environment."""
+    """Settings of sweeper."""
 
     redis_url: str
     """The Redis server: redis://…, or redis+sentinel://host:port,host:port/name to ask Sentinels."""
@@ -703,7 +703,7 @@ class SweeperSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> SweeperSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -722,7 +722,7 @@ class SweeperSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> SweeperSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             redis_url=values["REDIS_URL"],
             redis_key_prefix=values["REDIS_KEY_PREFIX"],
@@ -735,7 +735,7 @@ class SweeperSettings(Struct, frozen=True):
 
 
 class HistorianSettings(Struct, frozen=True):
-    """What historian takes from its environment."""
+    """Settings of historian."""
 
     redis_url: str
     """The Redis server: redis://…, or redis+sentinel://host:port,host:port/name to ask Sentinels."""
@@ -754,7 +754,7 @@ class HistorianSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> HistorianSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -771,7 +771,7 @@ class HistorianSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> HistorianSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             redis_url=values["REDIS_URL"],
             redis_key_prefix=values["REDIS_KEY_PREFIX"],

@@ -1,4 +1,4 @@
-"""Everything the engine has to know of priority.
+"""All tables of priority for the engine.
 
 Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""Who may call what in queuey. What is not here is denied.
+"""Caller matrix of queuey: who may call which method. Everything else is denied.
 
 Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""Typed clients of the services of queuey. A client and a handler have the same protocol.
+"""Typed clients of the services of queuey, with the same protocols as handlers.
 
 Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """

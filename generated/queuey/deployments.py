@@ -1,4 +1,4 @@
-"""The deployments of queuey: which node hosts what, and how it is started, found and checked.
+"""Deployments of queuey: the components, command, listeners and healthcheck of each node.
 
 Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""The conditions of queuey: what handlers raise, and what the engine makes of it.
+"""Conditions of queuey: the exceptions that handlers raise, and their codes for callers.
 
 Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
@@ -333,7 +333,7 @@ CONDITIONS: Final[Mapping[str, type[Condition]]] = {
     "upstream_unavailable": UpstreamUnavailable,
     "deadline_exceeded": DeadlineExceeded,
 }
-"""Every condition that answers with a code."""
+"""Every condition with a status code."""
 
 ROLES: Final[Mapping[str, type[Condition]]] = {
     "malformed_body": MalformedJson,
@@ -355,7 +355,7 @@ ROLES: Final[Mapping[str, type[Condition]]] = {
 """The conditions that the engine itself raises."""
 
 SOFT_OUTCOMES: Final[Mapping[str, Mapping[str, object]]] = {}
-"""Outcomes that answer OK, and the response fields that tell them."""
+"""Outcomes of calls that succeed, and the response fields that show them."""
 
 ABANDONED: Final = "ABANDONED"
 """Its runners were not heard of any more."""
@@ -394,4 +394,4 @@ UPSTREAM: Final = Upstream(
     pass_through=frozenset(()),
     unavailable=frozenset(("UNAVAILABLE", "DEADLINE_EXCEEDED")),
 )
-"""How a failed call to another component looks to our own caller."""
+"""The mapping of errors of upstream components to errors for our own caller."""

@@ -1,4 +1,4 @@
-"""The log events that handlers of queuey tell of.
+"""Log events of the handlers of queuey.
 
 Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""The lifecycle of queuey: which edges there are and who may drive each.
+"""Lifecycles of queuey: the states and edges of each entity, and who may drive each edge.
 
 Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """

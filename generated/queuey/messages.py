@@ -1,4 +1,4 @@
-"""Messages and enums of queuey, whichever proto file defines them.
+"""Messages and enums of all proto files of queuey.
 
 Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """

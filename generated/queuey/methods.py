@@ -1,4 +1,4 @@
-"""The method tables of queuey, from which the engine serves and calls.
+"""Method tables of queuey, which the engine serves and calls by.
 
 Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""How calls of queuey are made: deadlines, retries, idempotency, call modes and connection settings.
+"""Call policies of queuey: deadlines, retries, idempotency, call modes and connection settings.
 
 Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """

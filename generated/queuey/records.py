@@ -1,4 +1,4 @@
-"""The entities of queuey that a server keeps, as they are in Python.
+"""The entities of queuey that a server stores, as frozen structs.
 
 Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """

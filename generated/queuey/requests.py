@@ -1,4 +1,4 @@
-"""What requests are refused, and how the others are put in order before a handler sees them.
+"""Request validation of queuey: `check_…` lists violations, `settle_…` normalises a valid request.
 
 Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
@@ -36,7 +36,7 @@ PATTERNS: Final = {
 
 
 def check_create_job_request(message: CreateJobRequest, at: str = "") -> list[Violation]:
-    """Rules of CreateJobRequest in types.yaml."""
+    """Check the rules of CreateJobRequest in types.yaml."""
     found: list[Violation] = []
     if not message.binary_addr:
         found.append(Violation(f"{at}binary_addr", "must not be empty"))
@@ -60,7 +60,7 @@ def check_create_job_request(message: CreateJobRequest, at: str = "") -> list[Vi
 
 
 def check_get_job_request(message: GetJobRequest, at: str = "") -> list[Violation]:
-    """Rules of GetJobRequest in types.yaml."""
+    """Check the rules of GetJobRequest in types.yaml."""
     found: list[Violation] = []
     if message.wait_ms > 20000:
         found.append(Violation(f"{at}wait_ms", "must be at most 20000"))
@@ -68,12 +68,12 @@ def check_get_job_request(message: GetJobRequest, at: str = "") -> list[Violatio
 
 
 def settle_get_job_request(message: GetJobRequest) -> None:
-    """Defaults, clamps and cuts of GetJobRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of GetJobRequest in types.yaml."""
     message.job_id = message.job_id.upper()
 
 
 def check_list_jobs_request(message: ListJobsRequest, at: str = "") -> list[Violation]:
-    """Rules of ListJobsRequest in types.yaml."""
+    """Check the rules of ListJobsRequest in types.yaml."""
     found: list[Violation] = []
     for index, item in enumerate(message.status):
         if item not in (PENDING, ACTIVE, COMPLETED, FAILED):
@@ -92,12 +92,12 @@ def check_list_jobs_request(message: ListJobsRequest, at: str = "") -> list[Viol
 
 
 def settle_list_jobs_request(message: ListJobsRequest) -> None:
-    """Defaults, clamps and cuts of ListJobsRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of ListJobsRequest in types.yaml."""
     message.page_size = min(message.page_size or 50, 500)
 
 
 def check_claim_job_request(message: ClaimJobRequest, at: str = "") -> list[Violation]:
-    """Rules of ClaimJobRequest in types.yaml."""
+    """Check the rules of ClaimJobRequest in types.yaml."""
     found: list[Violation] = []
     if not message.runner_id:
         found.append(Violation(f"{at}runner_id", "must not be empty"))
@@ -111,7 +111,7 @@ def check_claim_job_request(message: ClaimJobRequest, at: str = "") -> list[Viol
 
 
 def check_tickle_job_request(message: TickleJobRequest, at: str = "") -> list[Violation]:
-    """Rules of TickleJobRequest in types.yaml."""
+    """Check the rules of TickleJobRequest in types.yaml."""
     found: list[Violation] = []
     if message.HasField("runner_id") and not message.runner_id:
         found.append(Violation(f"{at}runner_id", "must not be empty"))
@@ -123,12 +123,12 @@ def check_tickle_job_request(message: TickleJobRequest, at: str = "") -> list[Vi
 
 
 def settle_tickle_job_request(message: TickleJobRequest) -> None:
-    """Defaults, clamps and cuts of TickleJobRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of TickleJobRequest in types.yaml."""
     message.job_id = message.job_id.upper()
 
 
 def check_complete_job_request(message: CompleteJobRequest, at: str = "") -> list[Violation]:
-    """Rules of CompleteJobRequest in types.yaml."""
+    """Check the rules of CompleteJobRequest in types.yaml."""
     found: list[Violation] = []
     if message.status not in (COMPLETED, FAILED):
         found.append(Violation(f"{at}status", "must be one of COMPLETED, FAILED"))
@@ -162,14 +162,14 @@ def check_complete_job_request(message: CompleteJobRequest, at: str = "") -> lis
 
 
 def settle_complete_job_request(message: CompleteJobRequest) -> None:
-    """Defaults, clamps and cuts of CompleteJobRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of CompleteJobRequest in types.yaml."""
     message.job_id = message.job_id.upper()
     if message.HasField("reason"):
         message.reason = cut(message.reason, 2000)
 
 
 def check_release_job_request(message: ReleaseJobRequest, at: str = "") -> list[Violation]:
-    """Rules of ReleaseJobRequest in types.yaml."""
+    """Check the rules of ReleaseJobRequest in types.yaml."""
     found: list[Violation] = []
     if not message.runner_id:
         found.append(Violation(f"{at}runner_id", "must not be empty"))
@@ -181,27 +181,27 @@ def check_release_job_request(message: ReleaseJobRequest, at: str = "") -> list[
 
 
 def settle_release_job_request(message: ReleaseJobRequest) -> None:
-    """Defaults, clamps and cuts of ReleaseJobRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of ReleaseJobRequest in types.yaml."""
     message.job_id = message.job_id.upper()
 
 
 def settle_cancel_job_request(message: CancelJobRequest) -> None:
-    """Defaults, clamps and cuts of CancelJobRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of CancelJobRequest in types.yaml."""
     message.job_id = message.job_id.upper()
 
 
 def settle_retry_job_request(message: RetryJobRequest) -> None:
-    """Defaults, clamps and cuts of RetryJobRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of RetryJobRequest in types.yaml."""
     message.job_id = message.job_id.upper()
 
 
 def settle_get_report_request(message: GetReportRequest) -> None:
-    """Defaults, clamps and cuts of GetReportRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of GetReportRequest in types.yaml."""
     message.job_id = message.job_id.upper()
 
 
 def check_put_blob_at_request(message: PutBlobAtRequest, at: str = "") -> list[Violation]:
-    """Rules of PutBlobAtRequest in types.yaml."""
+    """Check the rules of PutBlobAtRequest in types.yaml."""
     found: list[Violation] = []
     if not PATTERNS["[0-9a-f]{64}"].fullmatch(message.address):
         found.append(Violation(f"{at}address", "must match [0-9a-f]{64}"))
@@ -209,7 +209,7 @@ def check_put_blob_at_request(message: PutBlobAtRequest, at: str = "") -> list[V
 
 
 def check_get_blob_request(message: GetBlobRequest, at: str = "") -> list[Violation]:
-    """Rules of GetBlobRequest in types.yaml."""
+    """Check the rules of GetBlobRequest in types.yaml."""
     found: list[Violation] = []
     if not message.address:
         found.append(Violation(f"{at}address", "must not be empty"))

@@ -1,4 +1,4 @@
-"""The services of queuey as protocols: a handler implements one, a typed client has its shape.
+"""Services of queuey as protocols: a handler implements one, a typed client has the same shape.
 
 Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """

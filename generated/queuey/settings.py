@@ -1,4 +1,4 @@
-"""The environment of queuey: its variables, and the settings that each component takes from them.
+"""Environment of queuey: its variables, and the settings that each component reads from them.
 
 Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
@@ -230,7 +230,7 @@ RULES: Final = (
 
 
 class QueueSettings(Struct, frozen=True):
-    """What queue takes from its environment."""
+    """Settings of queue."""
 
     host: str
     """Where the queue and the store are reached; 0.0.0.0 is everywhere."""
@@ -258,7 +258,7 @@ class QueueSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> QueueSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -278,7 +278,7 @@ class QueueSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> QueueSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             host=values["HOST"],
             db_path=values["DB_PATH"],
@@ -292,7 +292,7 @@ class QueueSettings(Struct, frozen=True):
 
 
 class StoreSettings(Struct, frozen=True):
-    """What store takes from its environment."""
+    """Settings of store."""
 
     host: str
     """Where the queue and the store are reached; 0.0.0.0 is everywhere."""
@@ -305,7 +305,7 @@ class StoreSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> StoreSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -320,7 +320,7 @@ class StoreSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> StoreSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             host=values["HOST"],
             store_path=values["STORE_PATH"],
@@ -329,7 +329,7 @@ class StoreSettings(Struct, frozen=True):
 
 
 class RunnerSettings(Struct, frozen=True):
-    """What runner takes from its environment."""
+    """Settings of runner."""
 
     abandoned_age: float
     """How long after a runner was last heard of its job counts as abandoned."""
@@ -363,7 +363,7 @@ class RunnerSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> RunnerSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -385,7 +385,7 @@ class RunnerSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> RunnerSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             abandoned_age=values["ABANDONED_AGE"],
             store_url=values["STORE_URL"],

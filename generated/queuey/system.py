@@ -1,4 +1,4 @@
-"""Everything the engine has to know of queuey.
+"""All tables of queuey for the engine.
 
 Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """

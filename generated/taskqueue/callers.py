@@ -1,4 +1,4 @@
-"""Who may call what in taskqueue. What is not here is denied.
+"""Caller matrix of taskqueue: who may call which method. Everything else is denied.
 
 Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """

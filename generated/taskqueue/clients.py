@@ -1,4 +1,4 @@
-"""Typed clients of the services of taskqueue. A client and a handler have the same protocol.
+"""Typed clients of the services of taskqueue, with the same protocols as handlers.
 
 Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """

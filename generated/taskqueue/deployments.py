@@ -1,4 +1,4 @@
-"""The deployments of taskqueue: which node hosts what, and how it is started, found and checked.
+"""Deployments of taskqueue: the components, command, listeners and healthcheck of each node.
 
 Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """

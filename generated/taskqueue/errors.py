@@ -1,4 +1,4 @@
-"""The conditions of taskqueue: what handlers raise, and what the engine makes of it.
+"""Conditions of taskqueue: the exceptions that handlers raise, and their codes for callers.
 
 Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """
@@ -195,7 +195,7 @@ CONDITIONS: Final[Mapping[str, type[Condition]]] = {
     "deadline_exceeded": DeadlineExceeded,
     "unexpected": Unexpected,
 }
-"""Every condition that answers with a code."""
+"""Every condition with a status code."""
 
 ROLES: Final[Mapping[str, type[Condition]]] = {
     "invalid_request": InvalidRequest,
@@ -223,7 +223,7 @@ SOFT_OUTCOMES: Final[Mapping[str, Mapping[str, object]]] = {
     "result_conflict": {"already_exists": True},
     "result_absent": {"found": False},
 }
-"""Outcomes that answer OK, and the response fields that tell them."""
+"""Outcomes of calls that succeed, and the response fields that show them."""
 
 UNKNOWN_FAILURE: Final = "UNKNOWN_FAILURE"
 """Nobody gave a reason."""
@@ -250,4 +250,4 @@ UPSTREAM: Final = Upstream(
     pass_through=frozenset(("INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION")),
     unavailable=frozenset(("UNAVAILABLE", "DEADLINE_EXCEEDED")),
 )
-"""How a failed call to another component looks to our own caller."""
+"""The mapping of errors of upstream components to errors for our own caller."""

@@ -1,4 +1,4 @@
-"""The log events that handlers of taskqueue tell of.
+"""Log events of the handlers of taskqueue.
 
 Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""The lifecycle of taskqueue: which edges there are and who may drive each.
+"""Lifecycles of taskqueue: the states and edges of each entity, and who may drive each edge.
 
 Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""Messages and enums of taskqueue, whichever proto file defines them.
+"""Messages and enums of all proto files of taskqueue.
 
 Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """

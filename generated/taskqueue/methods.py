@@ -1,4 +1,4 @@
-"""The method tables of taskqueue, from which the engine serves and calls.
+"""Method tables of taskqueue, which the engine serves and calls by.
 
 Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """

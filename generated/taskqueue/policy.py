@@ -1,4 +1,4 @@
-"""How calls of taskqueue are made: deadlines, retries, idempotency, call modes and connection settings.
+"""Call policies of taskqueue: deadlines, retries, idempotency, call modes and connection settings.
 
 Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """

@@ -1,4 +1,4 @@
-"""What requests are refused, and how the others are put in order before a handler sees them.
+"""Request validation of taskqueue: `check_…` lists violations, `settle_…` normalises a valid request.
 
 Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """
@@ -44,7 +44,7 @@ from runtime.model.text import cut, sha256_hex
 
 
 def check_job_spec(message: JobSpec, at: str = "") -> list[Violation]:
-    """Rules of JobSpec in types.yaml."""
+    """Check the rules of JobSpec in types.yaml."""
     found: list[Violation] = []
     if not message.job_type:
         found.append(Violation(f"{at}job_type", "must not be empty"))
@@ -54,7 +54,7 @@ def check_job_spec(message: JobSpec, at: str = "") -> list[Violation]:
 
 
 def check_page_request(message: PageRequest, at: str = "") -> list[Violation]:
-    """Rules of PageRequest in types.yaml."""
+    """Check the rules of PageRequest in types.yaml."""
     found: list[Violation] = []
     if message.page_token and not (
         message.page_token.isascii()
@@ -72,12 +72,12 @@ def check_page_request(message: PageRequest, at: str = "") -> list[Violation]:
 
 
 def settle_page_request(message: PageRequest) -> None:
-    """Defaults, clamps and cuts of PageRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of PageRequest in types.yaml."""
     message.page_size = min(message.page_size or 50, 200)
 
 
 def check_submit_job_request(message: SubmitJobRequest, at: str = "") -> list[Violation]:
-    """Rules of SubmitJobRequest in types.yaml."""
+    """Check the rules of SubmitJobRequest in types.yaml."""
     found: list[Violation] = []
     if not message.HasField("spec"):
         found.append(Violation(f"{at}spec", "is required"))
@@ -87,7 +87,7 @@ def check_submit_job_request(message: SubmitJobRequest, at: str = "") -> list[Vi
 
 
 def check_get_job_status_request(message: GetJobStatusRequest, at: str = "") -> list[Violation]:
-    """Rules of GetJobStatusRequest in types.yaml."""
+    """Check the rules of GetJobStatusRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_id:
         found.append(Violation(f"{at}job_id", "must not be empty"))
@@ -95,7 +95,7 @@ def check_get_job_status_request(message: GetJobStatusRequest, at: str = "") -> 
 
 
 def check_get_job_result_request(message: GetJobResultRequest, at: str = "") -> list[Violation]:
-    """Rules of GetJobResultRequest in types.yaml."""
+    """Check the rules of GetJobResultRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_id:
         found.append(Violation(f"{at}job_id", "must not be empty"))
@@ -103,7 +103,7 @@ def check_get_job_result_request(message: GetJobResultRequest, at: str = "") -> 
 
 
 def check_cancel_job_request(message: CancelJobRequest, at: str = "") -> list[Violation]:
-    """Rules of CancelJobRequest in types.yaml."""
+    """Check the rules of CancelJobRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_id:
         found.append(Violation(f"{at}job_id", "must not be empty"))
@@ -111,12 +111,12 @@ def check_cancel_job_request(message: CancelJobRequest, at: str = "") -> list[Vi
 
 
 def settle_cancel_job_request(message: CancelJobRequest) -> None:
-    """Defaults, clamps and cuts of CancelJobRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of CancelJobRequest in types.yaml."""
     message.reason = cut(message.reason, 1024)
 
 
 def check_list_jobs_request(message: ListJobsRequest, at: str = "") -> list[Violation]:
-    """Rules of ListJobsRequest in types.yaml."""
+    """Check the rules of ListJobsRequest in types.yaml."""
     found: list[Violation] = []
     for index, item in enumerate(message.status_filter):
         if item not in (QUEUED, RUNNING, DONE, FAILED, CANCELED):
@@ -135,14 +135,14 @@ def check_list_jobs_request(message: ListJobsRequest, at: str = "") -> list[Viol
 
 
 def settle_list_jobs_request(message: ListJobsRequest) -> None:
-    """Defaults, clamps and cuts of ListJobsRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of ListJobsRequest in types.yaml."""
     settle_page_request(message.page)
     if not message.sort:
         message.sort = CREATED_AT_DESC
 
 
 def check_create_job_request(message: CreateJobRequest, at: str = "") -> list[Violation]:
-    """Rules of CreateJobRequest in types.yaml."""
+    """Check the rules of CreateJobRequest in types.yaml."""
     found: list[Violation] = []
     if not message.HasField("spec"):
         found.append(Violation(f"{at}spec", "is required"))
@@ -152,7 +152,7 @@ def check_create_job_request(message: CreateJobRequest, at: str = "") -> list[Vi
 
 
 def check_delete_job_if_status_request(message: DeleteJobIfStatusRequest, at: str = "") -> list[Violation]:
-    """Rules of DeleteJobIfStatusRequest in types.yaml."""
+    """Check the rules of DeleteJobIfStatusRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_id:
         found.append(Violation(f"{at}job_id", "must not be empty"))
@@ -164,7 +164,7 @@ def check_delete_job_if_status_request(message: DeleteJobIfStatusRequest, at: st
 
 
 def check_get_job_record_request(message: GetJobRecordRequest, at: str = "") -> list[Violation]:
-    """Rules of GetJobRecordRequest in types.yaml."""
+    """Check the rules of GetJobRecordRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_id:
         found.append(Violation(f"{at}job_id", "must not be empty"))
@@ -172,7 +172,7 @@ def check_get_job_record_request(message: GetJobRecordRequest, at: str = "") -> 
 
 
 def check_list_job_records_request(message: ListJobRecordsRequest, at: str = "") -> list[Violation]:
-    """Rules of ListJobRecordsRequest in types.yaml."""
+    """Check the rules of ListJobRecordsRequest in types.yaml."""
     found: list[Violation] = []
     for index, item in enumerate(message.status_filter):
         if item not in (QUEUED, RUNNING, DONE, FAILED, CANCELED):
@@ -191,14 +191,14 @@ def check_list_job_records_request(message: ListJobRecordsRequest, at: str = "")
 
 
 def settle_list_job_records_request(message: ListJobRecordsRequest) -> None:
-    """Defaults, clamps and cuts of ListJobRecordsRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of ListJobRecordsRequest in types.yaml."""
     settle_page_request(message.page)
     if not message.sort:
         message.sort = CREATED_AT_DESC
 
 
 def check_transition_job_status_request(message: TransitionJobStatusRequest, at: str = "") -> list[Violation]:
-    """Rules of TransitionJobStatusRequest in types.yaml."""
+    """Check the rules of TransitionJobStatusRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_id:
         found.append(Violation(f"{at}job_id", "must not be empty"))
@@ -212,12 +212,12 @@ def check_transition_job_status_request(message: TransitionJobStatusRequest, at:
 
 
 def settle_transition_job_status_request(message: TransitionJobStatusRequest) -> None:
-    """Defaults, clamps and cuts of TransitionJobStatusRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of TransitionJobStatusRequest in types.yaml."""
     message.reason = cut(message.reason, 1024)
 
 
 def check_set_cancel_requested_request(message: SetCancelRequestedRequest, at: str = "") -> list[Violation]:
-    """Rules of SetCancelRequestedRequest in types.yaml."""
+    """Check the rules of SetCancelRequestedRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_id:
         found.append(Violation(f"{at}job_id", "must not be empty"))
@@ -227,12 +227,12 @@ def check_set_cancel_requested_request(message: SetCancelRequestedRequest, at: s
 
 
 def settle_set_cancel_requested_request(message: SetCancelRequestedRequest) -> None:
-    """Defaults, clamps and cuts of SetCancelRequestedRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of SetCancelRequestedRequest in types.yaml."""
     message.reason = cut(message.reason, 1024)
 
 
 def check_enqueue_job_request(message: EnqueueJobRequest, at: str = "") -> list[Violation]:
-    """Rules of EnqueueJobRequest in types.yaml."""
+    """Check the rules of EnqueueJobRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_id:
         found.append(Violation(f"{at}job_id", "must not be empty"))
@@ -240,7 +240,7 @@ def check_enqueue_job_request(message: EnqueueJobRequest, at: str = "") -> list[
 
 
 def check_dequeue_job_request(message: DequeueJobRequest, at: str = "") -> list[Violation]:
-    """Rules of DequeueJobRequest in types.yaml."""
+    """Check the rules of DequeueJobRequest in types.yaml."""
     found: list[Violation] = []
     if not message.worker_id:
         found.append(Violation(f"{at}worker_id", "must not be empty"))
@@ -248,7 +248,7 @@ def check_dequeue_job_request(message: DequeueJobRequest, at: str = "") -> list[
 
 
 def check_remove_job_if_present_request(message: RemoveJobIfPresentRequest, at: str = "") -> list[Violation]:
-    """Rules of RemoveJobIfPresentRequest in types.yaml."""
+    """Check the rules of RemoveJobIfPresentRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_id:
         found.append(Violation(f"{at}job_id", "must not be empty"))
@@ -256,7 +256,7 @@ def check_remove_job_if_present_request(message: RemoveJobIfPresentRequest, at: 
 
 
 def check_worker_heartbeat_request(message: WorkerHeartbeatRequest, at: str = "") -> list[Violation]:
-    """Rules of WorkerHeartbeatRequest in types.yaml."""
+    """Check the rules of WorkerHeartbeatRequest in types.yaml."""
     found: list[Violation] = []
     if not message.worker_id:
         found.append(Violation(f"{at}worker_id", "must not be empty"))
@@ -264,7 +264,7 @@ def check_worker_heartbeat_request(message: WorkerHeartbeatRequest, at: str = ""
 
 
 def check_fetch_work_request(message: FetchWorkRequest, at: str = "") -> list[Violation]:
-    """Rules of FetchWorkRequest in types.yaml."""
+    """Check the rules of FetchWorkRequest in types.yaml."""
     found: list[Violation] = []
     if not message.worker_id:
         found.append(Violation(f"{at}worker_id", "must not be empty"))
@@ -272,7 +272,7 @@ def check_fetch_work_request(message: FetchWorkRequest, at: str = "") -> list[Vi
 
 
 def check_report_work_outcome_request(message: ReportWorkOutcomeRequest, at: str = "") -> list[Violation]:
-    """Rules of ReportWorkOutcomeRequest in types.yaml."""
+    """Check the rules of ReportWorkOutcomeRequest in types.yaml."""
     found: list[Violation] = []
     if not message.worker_id:
         found.append(Violation(f"{at}worker_id", "must not be empty"))
@@ -291,7 +291,7 @@ def check_report_work_outcome_request(message: ReportWorkOutcomeRequest, at: str
 
 
 def settle_report_work_outcome_request(message: ReportWorkOutcomeRequest) -> None:
-    """Defaults, clamps and cuts of ReportWorkOutcomeRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of ReportWorkOutcomeRequest in types.yaml."""
     message.failure_reason = cut(message.failure_reason, 1024)
     message.output_summary = cut(message.output_summary, 1024)
     if not message.checksum:
@@ -299,7 +299,7 @@ def settle_report_work_outcome_request(message: ReportWorkOutcomeRequest) -> Non
 
 
 def check_store_result_request(message: StoreResultRequest, at: str = "") -> list[Violation]:
-    """Rules of StoreResultRequest in types.yaml."""
+    """Check the rules of StoreResultRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_id:
         found.append(Violation(f"{at}job_id", "must not be empty"))
@@ -311,14 +311,14 @@ def check_store_result_request(message: StoreResultRequest, at: str = "") -> lis
 
 
 def settle_store_result_request(message: StoreResultRequest) -> None:
-    """Defaults, clamps and cuts of StoreResultRequest in types.yaml."""
+    """Apply the defaults, clamps and cuts of StoreResultRequest in types.yaml."""
     message.output_summary = cut(message.output_summary, 1024)
     if not message.checksum:
         message.checksum = sha256_hex(message.output_bytes)
 
 
 def check_get_result_request(message: GetResultRequest, at: str = "") -> list[Violation]:
-    """Rules of GetResultRequest in types.yaml."""
+    """Check the rules of GetResultRequest in types.yaml."""
     found: list[Violation] = []
     if not message.job_id:
         found.append(Violation(f"{at}job_id", "must not be empty"))

@@ -1,4 +1,4 @@
-"""The services of taskqueue as protocols: a handler implements one, a typed client has its shape.
+"""Services of taskqueue as protocols: a handler implements one, a typed client has the same shape.
 
 Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """

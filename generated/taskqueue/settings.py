@@ -1,4 +1,4 @@
-"""The environment of taskqueue: its variables, and the settings that each component takes from them.
+"""Environment of taskqueue: its variables, and the settings that each component reads from them.
 
 Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """
@@ -230,21 +230,21 @@ RULES: Final = (
 
 
 class GatewaySettings(Struct, frozen=True):
-    """What gateway takes from its environment."""
+    """Settings of gateway."""
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> GatewaySettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(read([], RULES, environ))
 
     @classmethod
     def of(cls, _values: Mapping[str, Any]) -> GatewaySettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls()
 
 
 class JobSettings(Struct, frozen=True):
-    """What job takes from its environment."""
+    """Settings of job."""
 
     max_dedup_keys: int
     """Submit keys remembered; the oldest is forgotten first."""
@@ -254,7 +254,7 @@ class JobSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> JobSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -268,7 +268,7 @@ class JobSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> JobSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             max_dedup_keys=values["MAX_DEDUP_KEYS"],
             max_retained_jobs=values["MAX_RETAINED_JOBS"],
@@ -276,21 +276,21 @@ class JobSettings(Struct, frozen=True):
 
 
 class QueueSettings(Struct, frozen=True):
-    """What queue takes from its environment."""
+    """Settings of queue."""
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> QueueSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(read([], RULES, environ))
 
     @classmethod
     def of(cls, _values: Mapping[str, Any]) -> QueueSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls()
 
 
 class CoordinatorSettings(Struct, frozen=True):
-    """What coordinator takes from its environment."""
+    """Settings of coordinator."""
 
     heartbeat_interval_ms: int
     """Time between two heartbeats of a worker."""
@@ -303,7 +303,7 @@ class CoordinatorSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> CoordinatorSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -318,7 +318,7 @@ class CoordinatorSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> CoordinatorSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             heartbeat_interval_ms=values["HEARTBEAT_INTERVAL_MS"],
             worker_timeout_ms=values["WORKER_TIMEOUT_MS"],
@@ -327,7 +327,7 @@ class CoordinatorSettings(Struct, frozen=True):
 
 
 class WorkerSettings(Struct, frozen=True):
-    """What worker takes from its environment."""
+    """Settings of worker."""
 
     max_output_bytes: int
     """Largest output of a job; a larger one fails it."""
@@ -346,7 +346,7 @@ class WorkerSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> WorkerSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -363,7 +363,7 @@ class WorkerSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> WorkerSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             max_output_bytes=values["MAX_OUTPUT_BYTES"],
             heartbeat_interval_ms=values["HEARTBEAT_INTERVAL_MS"],
@@ -374,7 +374,7 @@ class WorkerSettings(Struct, frozen=True):
 
 
 class ResultSettings(Struct, frozen=True):
-    """What result takes from its environment."""
+    """Settings of result."""
 
     max_output_bytes: int
     """Largest output of a job; a larger one fails it."""
@@ -384,7 +384,7 @@ class ResultSettings(Struct, frozen=True):
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> ResultSettings:
-        """Reads the environment; raises SettingsError with everything that is wrong."""
+        """Read the environment; raises SettingsError with every violation."""
         return cls.of(
             read(
                 [
@@ -398,7 +398,7 @@ class ResultSettings(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ResultSettings:
-        """Takes what it needs from values that were read before."""
+        """Select the settings from values that are parsed already."""
         return cls(
             max_output_bytes=values["MAX_OUTPUT_BYTES"],
             max_retained_output_bytes=values["MAX_RETAINED_OUTPUT_BYTES"],

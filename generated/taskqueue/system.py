@@ -1,4 +1,4 @@
-"""Everything the engine has to know of taskqueue.
+"""All tables of taskqueue for the engine.
 
 Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """

@@ -11,7 +11,7 @@ from urllib.error import URLError
 from runtime.launch.errors import NotHealthy
 from runtime.launch.planning.plan import LOOPBACK, ProcessPlan
 from runtime.launch.process import NodeProcess
-from scripts.healthcheck import fetch_status, is_success, parse_place, probe
+from scripts.healthcheck import fetch_status, is_success, parse_http_target, probe
 
 _CALLS = "charter_calls_total{"
 _PATIENCE = 1.0
@@ -24,7 +24,7 @@ async def is_healthy(process: NodeProcess) -> bool:
         return False
     if (check := process.plan.healthcheck) is None:
         return True
-    place, deadline = parse_place(check.target), time.monotonic() + check.timeout_ms / 1000
+    place, deadline = parse_http_target(check.target), time.monotonic() + check.timeout_ms / 1000
     try:
         if check.mode == "http":
             status = await asyncio.to_thread(fetch_status, *place, deadline)

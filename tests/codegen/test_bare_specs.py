@@ -1,4 +1,4 @@
-"""Specs that use little of the language: what is left out leaves no hole in what is generated."""
+"""Specs that use little of the language: an omitted part breaks no generated file."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def without_history(data: Data) -> None:
 
 
 def without_work(data: Data) -> None:
-    """No leases, no shifts, no clocks: entities that are only kept."""
+    """No leases, no shifts, no clocks: entities that are only stored."""
     bike, van = data["lifecycle"]["entities"].values()
     for word in ("lease", "shifts"):
         bike.pop(word)
@@ -127,7 +127,7 @@ def without_work(data: Data) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "leave_out"),
+    ("spec", "omit"),
     [
         *((LOCKER, each) for each in (without_entities, without_retries)),
         *((LOCKER, each) for each in (without_soft_outcomes, without_odds_and_ends)),
@@ -135,13 +135,13 @@ def without_work(data: Data) -> None:
         *((RENTAL, each) for each in (without_metrics, without_history, without_work)),
     ],
 )
-def test_what_a_spec_leaves_out_is_not_missed(
-    spec: Path, leave_out: Callable[[Data], None], tmp_path: Path
+def test_a_part_of_the_language_may_be_omitted(
+    spec: Path, omit: Callable[[Data], None], tmp_path: Path
 ) -> None:
-    """A spec without some part of the language is accepted, and every module made from it is Python."""
+    """A spec without some part of the language is accepted, and every generated module is valid Python."""
     sources = (parse(path.name, path.read_text(encoding="utf-8"))[0] for path in spec.glob("*.yaml"))
     data = {source.name.removesuffix(".yaml"): source.data for source in sources}
-    leave_out(data)
+    omit(data)
     folder = tmp_path / "spec" / spec.name
     folder.mkdir(parents=True)
     for name, part in data.items():
@@ -156,6 +156,6 @@ def test_what_a_spec_leaves_out_is_not_missed(
 def test_a_project_without_specs_is_a_project(tmp_path: Path) -> None:
     """Before the first spec there are the schemas to write it by, and the pages about the language."""
     assert main(["generate", "--root", str(tmp_path)]) == 0
-    made = snapshot(tmp_path)
-    assert {"spec/schema/types.schema.json", "docs/reference/errors.md"} <= made.keys()
-    assert not [path for path in made if path.startswith("proto/")]
+    written = snapshot(tmp_path)
+    assert {"spec/schema/types.schema.json", "docs/reference/errors.md"} <= written.keys()
+    assert not [path for path in written if path.startswith("proto/")]

@@ -1,7 +1,7 @@
-"""How complaints look: each folder in diagnostics/ changes a spec and holds the exact output.
+"""The texts of complaints: each folder in diagnostics/ changes a spec and has the exact output.
 
 A folder has `change.diff` (hunks without line numbers, each under the name of its file), whole files that
-take the place of the spec's, or both. The spec is the locker, or the one that the names of the hunks begin
+replace the spec's, or both. The spec is the locker, or the one that the names of the hunks begin
 with, as in `bakery/types.yaml`. CHARTER_UPDATE_GOLDEN=1 writes the expected output anew.
 """
 
@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from codegen.catalogue import catalogue
+from codegen.catalogue import render_catalogue
 from codegen.diagnostics import Diagnostic, Place, render, suggest
 from codegen.rules import RULES
-from codegen.rules.lifecycle.due_transitions import bad_sweeper
+from codegen.rules.lifecycle.due_transitions import check_due_components
 from codegen.source.loader import examine
 from tests.support import quick_yaml
 from tests.support.codegen import specs
-from tests.support.codegen.cached_loading import remembering
+from tests.support.codegen.cached_loading import cached_files
 
 HERE = Path(__file__).parent / "diagnostics"
 SPECS = Path(__file__).parent.parent / "specs"
@@ -32,8 +32,8 @@ STYLES = {"expected.txt": "text", "expected.json": "json", "expected.github.txt"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _remembering() -> Iterator[None]:
-    with remembering():
+def _cache_files() -> Iterator[None]:
+    with cached_files():
         yield
 
 
@@ -43,7 +43,7 @@ def test_output_is_exact(case: str, tmp_path: Path) -> None:
 
     A folder that is named after a code has a single fault, and so a single complaint of that code.
     """
-    complaints = complaints_of(HERE / case, tmp_path)
+    complaints = examine_case(HERE / case, tmp_path)
     for file, style in STYLES.items():
         golden = HERE / case / file
         if file == "expected.txt" or golden.exists():
@@ -67,14 +67,14 @@ def test_specs_are_clean(name: str) -> None:
 
 
 def test_codes_are_unique() -> None:
-    """No two rules share a code."""
+    """No two rules have one code."""
     codes = [rule.code for rule in RULES]
     assert len(codes) == len(set(codes))
 
 
 def test_catalogue_has_every_rule() -> None:
-    """The catalogue tells of each code what it means and how it is done right."""
-    text = catalogue()
+    """The catalogue has the meaning of each code and how it is done right."""
+    text = render_catalogue()
     for rule in RULES:
         assert f"### {rule.code}\n\n{rule.meaning}" in text
         assert f"```yaml\n{rule.right}\n```" in text
@@ -82,7 +82,7 @@ def test_catalogue_has_every_rule() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_examples_are_yaml(rule: object) -> None:
-    """The examples of the catalogue can be read as YAML, except the one of what is not YAML."""
+    """The examples of the catalogue are valid YAML, except the one for invalid YAML."""
     code, wrong, right = (getattr(rule, name) for name in ("code", "wrong", "right"))
     quick_yaml.read(right)
     if code not in ("E001",):
@@ -91,7 +91,7 @@ def test_examples_are_yaml(rule: object) -> None:
 
 
 def test_meanings_are_sentences() -> None:
-    """Each rule says what it is about in whole sentences."""
+    """Each rule has a meaning in whole sentences."""
     assert all(re.fullmatch(r"[A-Z].*\.", rule.meaning) for rule in RULES)
 
 
@@ -100,36 +100,38 @@ def test_suggestion_ignores_case() -> None:
     assert suggest("enqueuejob", ["EnqueueJob", "Enqueue"]) == "Did you mean 'EnqueueJob'?"
 
 
-def test_suggestion_lists_what_there_is() -> None:
-    """When nothing is close, the hint lists the names there are, but not endlessly."""
+def test_suggestion_lists_the_existing_names() -> None:
+    """When nothing is close, the hint lists the existing names, but not endlessly."""
     assert suggest("zebra", ["a", "b"]) == "Known: a, b."
     assert suggest("zebra", [f"n{number:02}" for number in range(20)]).endswith("n11, ….")
 
 
-def test_endless_line_is_cut() -> None:
-    """Of a very long line only what is around the fault is shown, and the mark is still under it."""
+def test_an_endless_line_is_cut() -> None:
+    """Of a very long line only the part around the fault is printed, and the marker is still under it."""
     place = Place("a.yaml", 1, 5001, "x" * 5000 + "HERE" + "y" * 5000, 4)
-    _, quotation, mark, *_ = render([Diagnostic(place, "E001", "Too long.")]).splitlines()
+    _, quotation, marker, *_ = render([Diagnostic(place, "E001", "Too long.")]).splitlines()
     assert len(quotation) < 200
-    assert quotation[mark.index("^") :].startswith("HERE")
+    assert quotation[marker.index("^") :].startswith("HERE")
 
 
-def test_who_drives_by_the_clock_has_the_store() -> None:
-    """A method to move an entity by is no help to a sweeper: it needs the store itself."""
+def test_a_sweeper_needs_the_store_of_its_entity() -> None:
+    """A method to transition an entity is no help to a sweeper: it needs the store itself."""
 
     def unshare(data: Any) -> None:
         cake = data["entities"]["cake"]
         cake["shared_with"] = ["baker"]
         cake["driven_by"] = "CounterService.ForgetOrders"
 
-    found = bad_sweeper.find(specs.changed(specs.spec("tests/specs/bakery"), "lifecycle", unshare))
+    found = check_due_components.find(
+        specs.change_spec(specs.spec("tests/specs/bakery"), "lifecycle", unshare)
+    )
     assert [each.message for each in found] == [
         f"'{edge}' is driven by porter, which does not hold a cake." for edge in ("burn", "serve_again")
     ]
 
 
-def complaints_of(case: Path, workplace: Path) -> list[Diagnostic]:
-    """What is said about a spec with the changes of a folder."""
+def examine_case(case: Path, workplace: Path) -> list[Diagnostic]:
+    """The complaints about a spec with the changes of a folder."""
     diff = case / "change.diff"
     text = diff.read_text(encoding="utf-8") if diff.exists() else ""
     named = re.match(r"--- (\w+)/", text)
@@ -143,7 +145,7 @@ def complaints_of(case: Path, workplace: Path) -> list[Diagnostic]:
 
 
 def apply(hunk: str, spec: Path) -> None:
-    """Changes a file by a hunk, or removes it if it is to become /dev/null."""
+    """Change a file by a hunk, or remove it if it is to become /dev/null."""
     header, *lines = hunk.rstrip("\n").split("\n")
     file = spec / header.removeprefix("--- ").removeprefix(f"{spec.name}/")
     if lines == ["+++ /dev/null"]:

@@ -1,4 +1,4 @@
-"""Tests of the state machine pictures: what they say, and that nothing in them collides."""
+"""The pictures of state machines: their content, and that nothing in them collides."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen.diagram import Edge, Layout, Rect, lay_out, mermaid, state_diagram
+from codegen.diagram import DiagramLayout, Edge, Rect, draw_state_diagram, format_mermaid, lay_out
 from codegen.diagram.layers import rank_states
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -25,11 +25,11 @@ class Machine:
     terminal: list[str]
     edges: list[Edge]
 
-    def layout(self) -> Layout:
+    def layout(self) -> DiagramLayout:
         return lay_out(self.states, self.initial, self.terminal, self.edges)
 
     def svg(self, title: str = "Machine") -> str:
-        return state_diagram(title, self.states, self.initial, self.terminal, self.edges)
+        return draw_state_diagram(title, self.states, self.initial, self.terminal, self.edges)
 
 
 JOB = Machine(
@@ -86,17 +86,17 @@ def machines(draw: st.DrawFn) -> Machine:
     return Machine(states, draw(ends), draw(st.lists(ends, unique=True)), edges)
 
 
-def texts(svg: str) -> list[str]:
+def list_texts(svg: str) -> list[str]:
     return [element.text or "" for element in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
-def collisions(layout: Layout) -> list[tuple[Rect, Rect]]:
+def find_collisions(layout: DiagramLayout) -> list[tuple[Rect, Rect]]:
     rects = [box.rect for box in layout.boxes] + [label.rect for label in layout.labels]
     return [pair for pair in combinations(rects, 2) if pair[0].overlaps(pair[1])]
 
 
-def trespasses(layout: Layout) -> list[tuple[Edge, Rect]]:
-    """Where an edge runs through a label that is not its own, or through any box between its ends."""
+def find_trespasses(layout: DiagramLayout) -> list[tuple[Edge, Rect]]:
+    """The edges that run through a label that is not their own, or through any box between their ends."""
     found = []
     for route in layout.routes:
         boxes = [box.rect for box in layout.boxes if box.name not in (route.edge.source, route.edge.target)]
@@ -107,7 +107,7 @@ def trespasses(layout: Layout) -> list[tuple[Edge, Rect]]:
 
 
 def around(step: tuple[tuple[float, float], tuple[float, float]]) -> Rect:
-    """The smallest rectangle about a step, which an S-curve between its corners never leaves."""
+    """The bounding box of a step, which contains the S-curve between its corners."""
     (x, y), (to_x, to_y) = step
     return Rect(min(x, to_x), min(y, to_y), abs(x - to_x), abs(y - to_y))
 
@@ -115,7 +115,7 @@ def around(step: tuple[tuple[float, float], tuple[float, float]]) -> Rect:
 @pytest.mark.parametrize("machine", [JOB, LEASE, ALONE, NASTY])
 def test_every_state_and_edge_is_written_in_well_formed_xml(machine: Machine) -> None:
     """The picture parses as XML, and names each state, edge and note."""
-    drawn = texts(machine.svg("T"))
+    drawn = list_texts(machine.svg("T"))
     wanted = [*machine.states, *(text for edge in machine.edges for text in (edge.name, edge.note) if text)]
     readable = [re.sub("[\x00\ud800]", "\ufffd", text) for text in wanted]
     assert sorted(drawn) == sorted(["T", *readable])
@@ -132,8 +132,8 @@ def test_no_text_breaks_the_xml(machine: Machine, title: str) -> None:
 def test_boxes_and_labels_never_collide(machine: Machine) -> None:
     """In any graph no two boxes or labels overlap, and no edge runs through a foreign one."""
     layout = machine.layout()
-    assert collisions(layout) == []
-    assert trespasses(layout) == []
+    assert find_collisions(layout) == []
+    assert find_trespasses(layout) == []
 
 
 @given(machines())
@@ -171,9 +171,9 @@ def test_numbers_have_one_decimal_at_most() -> None:
 
 def test_the_order_of_a_collection_of_terminal_states_is_irrelevant() -> None:
     """Terminal states may come as a list or a set without changing the picture or the Mermaid text."""
-    svg = state_diagram("T", JOB.states, JOB.initial, set(JOB.terminal), JOB.edges)
+    svg = draw_state_diagram("T", JOB.states, JOB.initial, set(JOB.terminal), JOB.edges)
     assert svg == JOB.svg("T")
-    assert mermaid(JOB.initial, set(JOB.terminal), JOB.edges) == mermaid(
+    assert format_mermaid(JOB.initial, set(JOB.terminal), JOB.edges) == format_mermaid(
         JOB.initial, JOB.terminal[::-1], JOB.edges
     )
 
@@ -181,7 +181,7 @@ def test_the_order_of_a_collection_of_terminal_states_is_irrelevant() -> None:
 def test_the_bytes_do_not_depend_on_the_hash_seed() -> None:
     """Two processes with different hash seeds draw the same bytes."""
     code = (
-        "from codegen.diagram import Edge, state_diagram as draw\n"
+        "from codegen.diagram import Edge, draw_state_diagram as draw\n"
         "edges = [Edge(a, b, a + b, b) for a in 'abcdef' for b in 'abcdef' if (ord(a) * ord(b)) % 3]\n"
         "print(draw('T', 'abcdef', 'a', {'e', 'f'}, edges))\n"
     )
@@ -197,7 +197,7 @@ def test_the_bytes_do_not_depend_on_the_hash_seed() -> None:
     assert len(outputs) == 1
 
 
-def test_ranks_are_longest_paths_without_the_way_back() -> None:
+def test_ranks_are_longest_paths_without_back_edges() -> None:
     """Retries do not push a state to the right, a detour does."""
     assert rank_states(JOB.states, JOB.initial, JOB.edges) == {
         "QUEUED": 0,
@@ -211,12 +211,12 @@ def test_ranks_are_longest_paths_without_the_way_back() -> None:
 
 
 def test_the_initial_state_stays_leftmost_in_a_cycle() -> None:
-    """Edges into the initial state, even from states it cannot reach, do not move it."""
+    """Edges into the initial state, even from states it cannot reach, do not change its rank."""
     edges = [Edge("A", "B", "go", ""), Edge("B", "A", "back", ""), Edge("C", "A", "enter", "")]
     assert rank_states(["C", "B", "A"], "A", edges) == {"A": 0, "B": 1, "C": 1}
 
 
-def test_an_edge_that_leads_back_points_to_the_left() -> None:
+def test_a_back_edge_points_to_the_left() -> None:
     """A retry starts at the left side of its source and ends at the right side of its target."""
     layout = LEASE.layout()
     rects = {box.name: box.rect for box in layout.boxes}
@@ -225,15 +225,15 @@ def test_an_edge_that_leads_back_points_to_the_left() -> None:
     assert route.points[-1][0] == round(rects["PENDING"].right, 1)
 
 
-def test_parallel_edges_have_ways_of_their_own() -> None:
-    """Three edges between the same two states leave, run and arrive at different heights."""
+def test_parallel_edges_have_routes_of_their_own() -> None:
+    """Three edges between the same two states start, run and end at different heights."""
     routes = [route for route in LEASE.layout().routes if route.edge.name in ("claim", "release", "expire")]
     assert len({route.label.rect.y for route in routes}) == 3
     assert len({route.points[0] for route in routes} | {route.points[-1] for route in routes}) == 6
 
 
-def test_self_loops_stack_above_their_state() -> None:
-    """All self loops of a state share one ear, with their labels above the box."""
+def test_self_loops_are_stacked_above_their_state() -> None:
+    """All self loops of a state have one ear, with their labels above the box."""
     edges = [Edge("A", "A", name, "clock") for name in ("tick", "tock", "ring")]
     (loop,) = lay_out(["A"], "A", [], edges).loops
     assert [label.edge.name for label in loop.labels] == ["tick", "tock", "ring"]
@@ -289,8 +289,8 @@ def test_a_machine_that_contradicts_itself_is_refused(
 
 
 def test_mermaid_has_start_edges_and_ends() -> None:
-    """The Mermaid text holds the start, every labelled edge, and the end of each terminal state."""
-    assert mermaid(JOB.initial, JOB.terminal, JOB.edges) == (
+    """The Mermaid text has the start, every labelled edge, and the end of each terminal state."""
+    assert format_mermaid(JOB.initial, JOB.terminal, JOB.edges) == (
         "stateDiagram-v2\n"
         "    direction LR\n"
         "    [*] --> QUEUED\n"
@@ -305,9 +305,11 @@ def test_mermaid_has_start_edges_and_ends() -> None:
     )
 
 
-def test_mermaid_gets_no_character_it_would_stumble_over() -> None:
-    """Odd state names get an alias, and special characters in labels a harmless look."""
-    text = mermaid("s2", ["end"], [Edge("s2", "two words", "x: y; #z", ""), Edge("two words", "end", "", "")])
+def test_mermaid_gets_no_special_character() -> None:
+    """Odd state names get an alias, and special characters in labels are escaped."""
+    text = format_mermaid(
+        "s2", ["end"], [Edge("s2", "two words", "x: y; #z", ""), Edge("two words", "end", "", "")]
+    )
     assert text.splitlines()[2:] == [
         '    state "two words" as s2_',
         '    state "end" as s3',

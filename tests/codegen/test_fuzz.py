@@ -1,4 +1,4 @@
-"""Whatever is done to a spec, the answer is a list of complaints or a Spec, never a traceback."""
+"""Fuzzing: the answer to any spec is a list of complaints or a Spec, never a traceback."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from codegen.language import FILES
 from codegen.source.loader import examine
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import parse
-from tests.support.codegen.cached_loading import remembering
+from tests.support.codegen.cached_loading import cached_files
 
 ROOT = Path(__file__).parent.parent.parent
 SPECS = (
@@ -64,8 +64,8 @@ ODD_BYTES = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _remembering() -> Iterator[None]:
-    with remembering():
+def _cache_files() -> Iterator[None]:
+    with cached_files():
         yield
 
 
@@ -138,7 +138,7 @@ def test_hostile_text(name: str, text: bytes) -> None:
 
 
 def check_answer(files: dict[str, bytes]) -> tuple[Spec | None, list[Any]]:
-    """Examines files as a spec, and sees that the answer makes sense and can be shown."""
+    """Examine files as a spec; check that the answer is consistent and can be printed."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
             (Path(folder) / f"{name}.yaml").write_bytes(text)
@@ -153,45 +153,45 @@ def check_answer(files: dict[str, bytes]) -> tuple[Spec | None, list[Any]]:
     return spec, complaints
 
 
-def holders(value: Any) -> list[Any]:
-    """Everything in a tree of data that holds something."""
+def list_containers(value: Any) -> list[Any]:
+    """All mappings and lists of some data that are not empty."""
     found = [value] if isinstance(value, dict | list) and value else []
     children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return found + [holder for child in children for holder in holders(child)]
+    return found + [container for child in children for container in list_containers(child)]
 
 
-def some_key(holder: Any, chance: random.Random) -> Any:
-    return chance.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+def some_key(container: Any, chance: random.Random) -> Any:
+    return chance.choice(list(container) if isinstance(container, dict) else range(len(container)))
 
 
 def delete(files: dict[str, Any], chance: random.Random) -> None:
-    holder = chance.choice(holders(files)[1:])
-    del holder[some_key(holder, chance)]
+    container = chance.choice(list_containers(files)[1:])
+    del container[some_key(container, chance)]
 
 
 def rename(files: dict[str, Any], chance: random.Random) -> None:
-    holder = chance.choice([each for each in holders(files)[1:] if isinstance(each, dict)])
-    key = some_key(holder, chance)
-    others = [some_key(other, chance) for other in holders(files)[1:] if isinstance(other, dict)]
-    holder[chance.choice([*others, str(key)[:-1], f"{key}s", str(key).upper()])] = holder.pop(key)
+    container = chance.choice([each for each in list_containers(files)[1:] if isinstance(each, dict)])
+    key = some_key(container, chance)
+    others = [some_key(other, chance) for other in list_containers(files)[1:] if isinstance(other, dict)]
+    container[chance.choice([*others, str(key)[:-1], f"{key}s", str(key).upper()])] = container.pop(key)
 
 
 def double(files: dict[str, Any], chance: random.Random) -> None:
-    holder = chance.choice(holders(files)[1:])
-    key = some_key(holder, chance)
-    if isinstance(holder, list):
-        holder.insert(key, holder[key])
+    container = chance.choice(list_containers(files)[1:])
+    key = some_key(container, chance)
+    if isinstance(container, list):
+        container.insert(key, container[key])
     else:
-        holder[f"{key}2"] = holder[key]
+        container[f"{key}2"] = container[key]
 
 
 def replace(files: dict[str, Any], chance: random.Random) -> None:
-    holder = chance.choice(holders(files)[1:])
-    holder[some_key(holder, chance)] = chance.choice(ODD_SCALARS)
+    container = chance.choice(list_containers(files)[1:])
+    container[some_key(container, chance)] = chance.choice(ODD_SCALARS)
 
 
 def splice(files: dict[str, Any], chance: random.Random) -> None:
-    source, target = (chance.choice(holders(files)[1:]) for _ in range(2))
+    source, target = (chance.choice(list_containers(files)[1:]) for _ in range(2))
     piece = json.loads(json.dumps(source[some_key(source, chance)]))
     target[some_key(target, chance)] = piece
 

@@ -1,4 +1,4 @@
-"""Reading a folder of YAML files: what becomes a Spec, and what is said of the rest."""
+"""Loading a folder of YAML files: a Spec, or complaints about the rest."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_warning_does_not_stop(change: Change) -> None:
 
 
 def test_digest_is_of_the_meaning(change: Change) -> None:
-    """The digest stays when a spec is only written differently, and changes with what it says."""
+    """The digest stays when a spec is only written differently, and changes with its meaning."""
     before = load(LOCKER).digest
     written_differently = change("system", "version: 1", "# A comment.\nversion:   1")
     assert load(written_differently).digest == before
@@ -67,32 +67,32 @@ def test_digest_is_of_the_meaning(change: Change) -> None:
 
 
 def test_unreadable_entry_hides_nothing(change: Change) -> None:
-    """What cannot be read is left out; what comes after it in a list is still found in its own place."""
+    """An unreadable entry is omitted; the entries after it in a list still have their own places."""
     folder = change("callers", "      - RegisterParcel", "      - 7\n      - [x]\n      - RegisterParcels")
     found = [(each.code, each.place.line, each.place.column) for each in examine(folder)[1]]
     assert found == [("E005", 15, 9), ("E005", 16, 9), ("E402", 17, 9)]
 
 
 def test_broken_definition_is_not_missed(change: Change) -> None:
-    """Who names something whose definition cannot be read is not told that it is not defined."""
+    """A reference to a definition that cannot be read is no complaint about an undefined name."""
     folder = change("services", "doc: Moves a parcel if", "dok: Moves a parcel if")
     assert [each.code for each in examine(folder)[1]] == ["E004"]
 
 
 def test_broken_file_is_one_complaint(change: Change) -> None:
-    """A file that is no YAML gives its syntax error and nothing about what it would have said."""
+    """A file that is no YAML gives its syntax error and no complaint about its content."""
     assert [each.code for each in examine(change("types", "desk:", "desk: ]"))[1]] == ["E001"]
 
 
 def test_every_file_is_checked(change: Change) -> None:
-    """A file that cannot be read does not keep the shape of the others from being checked."""
+    """An unreadable file does not keep the others from being checked."""
     change("types", "desk:", "desk: ]")
     complaints = examine(change("system", "version: 1", "version: one"))[1]
     assert sorted(each.code for each in complaints) == ["E001", "E005"]
 
 
 def test_folder_instead_of_file(change: Change) -> None:
-    """A folder with the name of a file is told as such."""
+    """A folder with the name of a file is reported as such."""
     folder = change("system", "version: 1", "version: 1")
     (folder / "types.yaml").unlink()
     (folder / "types.yaml").mkdir()
@@ -100,8 +100,8 @@ def test_folder_instead_of_file(change: Change) -> None:
     assert (complaint.code, complaint.message) == ("E003", "The file cannot be read: Is a directory.")
 
 
-def test_no_folder(tmp_path: Path) -> None:
-    """A folder that is not there lacks all files."""
+def test_a_missing_folder(tmp_path: Path) -> None:
+    """A missing folder lacks all files."""
     spec, complaints = examine(tmp_path / "nowhere")
     assert spec is None
     assert [each.code for each in complaints] == ["E003"] * len(FILES.keys() - OPTIONAL)
@@ -127,15 +127,15 @@ def test_places_with_any_line_end(end: str) -> None:
     assert str(source.place(("a", "key"), key=True)) == "a.yaml:3:3"
 
 
-def test_place_of_what_is_not_there() -> None:
-    """What is not in the file is shown where it would be: in the nearest thing around it."""
+def test_place_of_a_missing_value() -> None:
+    """A missing value has the place where it would be: in the nearest thing around it."""
     source, _ = parse("a.yaml", "a:\n  b: 1\n")
     assert str(source.place(("a", "c", "d"))) == "a.yaml:2:3"
     assert str(source.place(("x",))) == "a.yaml:1:1"
 
 
 def test_alias_has_the_place_of_its_anchor() -> None:
-    """A value that is repeated by an alias is shown where it is written."""
+    """A value that is repeated by an alias is reported where it is written."""
     source, _ = parse("a.yaml", "a: &same {b: 1}\nc: *same\n")
     assert source.data == {"a": {"b": 1}, "c": {"b": 1}}
     assert str(source.place(("c", "b"))) == "a.yaml:1:14"

@@ -1,4 +1,4 @@
-"""A system that the generator has never heard of: its spec is dropped in, and everything else follows."""
+"""A new system: its spec is added, and everything else is generated."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs Python with the modules that were generated here in front of those of the repository."""
+    """Run Python with the generated modules before those of the repository."""
     path = os.pathsep.join((str(root), str(ROOT)))
     environ = {**os.environ, "PYTHONPATH": path, "MYPYPATH": path}
     command = [sys.executable, "-P", *arguments]
@@ -34,24 +34,24 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_new_folder_is_picked_up(root: Path) -> None:
     """Protos, stubs, tables, deployments and pages of the new system are there."""
-    made = set(snapshot(root))
+    written = set(snapshot(root))
     assert {
         "proto/locker_desk.proto",
         "generated/locker_vault_pb2_grpc.py",
         "generated/locker/callers.py",
         "generated/locker/deploy/kiosk/compose.yaml",
         "docs/reference/locker.md",
-    } <= made
+    } <= written
 
 
 def test_the_other_system_is_as_it_was(root: Path, tmp_path: Path) -> None:
-    """A neighbour changes nothing in what is generated from a spec."""
+    """A neighbour changes no file that is generated from another spec."""
     alone = project(tmp_path)
     assert main(["generate", "--root", str(alone)]) == 0
-    assert dict(of_taskqueue(alone)) == dict(of_taskqueue(root))
+    assert dict(list_taskqueue_files(alone)) == dict(list_taskqueue_files(root))
 
 
-def of_taskqueue(root: Path) -> Iterator[tuple[str, bytes]]:
+def list_taskqueue_files(root: Path) -> Iterator[tuple[str, bytes]]:
     for path, content in snapshot(root).items():
         if TASKQUEUE.name in path:
             yield path, content
@@ -76,12 +76,12 @@ requests.settle_announce_parcel_request(nested)
 assert nested.size == messages.SMALL
 assert VaultSettings.load({"SHELF_DAYS": "99"}).shelf_days == 30
 """
-    done = run(root, "-c", f"ROOT = {str(root)!r}\n{program}")
-    assert done.returncode == 0, done.stderr
+    completed = run(root, "-c", f"ROOT = {str(root)!r}\n{program}")
+    assert completed.returncode == 0, completed.stderr
 
 
 def test_entities_that_a_server_keeps_have_records_and_tables(root: Path) -> None:
-    """In a fresh interpreter leases, waits, routes and what outsiders are shown are as the spec has them."""
+    """In a fresh interpreter leases, waits, routes and public states are as in the spec."""
     program = """
 from datetime import UTC, datetime
 
@@ -107,12 +107,12 @@ assert SYSTEM.enum_prefixes == {"bakery.v1.Progress": "PROGRESS_"}
 route = SYSTEM.services["CounterService"].methods[0].route
 assert (route.method, route.path, route.status) == ("POST", "/orders", 201)
 """
-    done = run(root, "-c", program)
-    assert done.returncode == 0, done.stderr
+    completed = run(root, "-c", program)
+    assert completed.returncode == 0, completed.stderr
 
 
 def test_entities_that_redis_keeps_have_records_and_tables(root: Path) -> None:
-    """In a fresh interpreter indexes, shifts, holders, clocks and words are as the spec has them."""
+    """In a fresh interpreter indexes, shifts, holders, clocks and words are as in the spec."""
     program = """
 from generated.rental import messages
 from generated.rental.lifecycle import BIKE, BIKE_DROP, BIKE_HURRY_SMALL, BIKE_NOTE, VAN
@@ -140,13 +140,13 @@ assert BIKE_HURRY_SMALL.sets == {"urgency": messages.SIZE_LARGE} and BIKE_NOTE.f
 assert SYSTEM.word("rental.v1.BikeSize", "SIZE_SMALL") == "small"
 assert SYSTEM.deployments["home"].servers == {"redis": "RENTAL_STORE", "postgres": "ARCHIVE_DATABASE"}
 """
-    done = run(root, "-c", program)
-    assert done.returncode == 0, done.stderr
+    completed = run(root, "-c", program)
+    assert completed.returncode == 0, completed.stderr
 
 
 def test_the_new_modules_are_typed(root: Path, tmp_path: Path) -> None:
     """mypy --strict has nothing to say about any generated module of the new systems."""
-    done = run(
+    completed = run(
         root,
         *(
             "-m",
@@ -160,11 +160,11 @@ def test_the_new_modules_are_typed(root: Path, tmp_path: Path) -> None:
         *("-p", "generated.locker", "-p", "generated.bakery"),
         *("-p", "generated.rental", "-p", "generated.laundry"),
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert completed.returncode == 0, completed.stdout + completed.stderr
 
 
 def test_the_new_modules_are_formatted(root: Path) -> None:
-    """Linter and formatter of the repository accept what was generated, as they would written code."""
+    """Linter and formatter of the repository accept the generated modules."""
     folders = [f"generated/{name}" for name in ("locker", "bakery", "rental", "laundry")]
     config = ("--config", str(ROOT / "pyproject.toml"), "--no-cache", *folders)
     assert run(root, "-m", "ruff", "format", "--check", *config).returncode == 0
@@ -172,7 +172,7 @@ def test_the_new_modules_are_formatted(root: Path) -> None:
     assert lint.returncode == 0, lint.stdout
 
 
-def test_a_system_that_goes_takes_its_files_along(root: Path, tmp_path: Path) -> None:
+def test_the_files_of_a_removed_system_are_removed(root: Path, tmp_path: Path) -> None:
     """Without its spec nothing of a system may stay, neither modules nor protos nor pages."""
     both = project(tmp_path, [TASKQUEUE, LOCKER])
     assert main(["generate", "--root", str(both)]) == 0

@@ -1,4 +1,4 @@
-"""Sentences in a spec may hold whatever people write; what is generated from them stays sound."""
+"""Sentences in a spec may be any text; the generated files stay valid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codegen.emit.artefact import docstring
+from codegen.emit.artefact import format_docstring
 from codegen.generate import build
 from tests.support import quick_yaml
 from tests.support.codegen.projects import BAKERY, LOCKER
@@ -30,12 +30,12 @@ PROSE = {"doc", "trigger", "title", "summary", "owns"}
 
 @pytest.mark.parametrize("sentence", SENTENCES)
 @pytest.mark.parametrize("spec", [LOCKER, BAKERY], ids=lambda spec: spec.name)
-def test_any_sentence_makes_sound_files(spec: Path, sentence: str, tmp_path: Path) -> None:
-    """With an odd sentence in every place for one, all Python compiles, YAML loads, and protoc is content."""
+def test_any_sentence_gives_valid_files(spec: Path, sentence: str, tmp_path: Path) -> None:
+    """With an odd sentence in every place for one, all Python compiles, YAML loads, and protoc succeeds."""
     for path in spec.glob("*.yaml"):
         target = tmp_path / "spec" / spec.name / path.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        data = said(quick_yaml.read(path.read_text(encoding="utf-8")), sentence)
+        data = replace_sentences(quick_yaml.read(path.read_text(encoding="utf-8")), sentence)
         target.write_text(quick_yaml.write(data), encoding="utf-8")
     wanted, outcome = build(tmp_path)
     assert not outcome.diagnostics
@@ -45,20 +45,20 @@ def test_any_sentence_makes_sound_files(spec: Path, sentence: str, tmp_path: Pat
         if name.endswith(".yaml"):
             list(quick_yaml.read_all(text))
         if name.startswith(f"generated/{spec.name}/") and name.endswith(".py"):
-            assert max(map(len, code_lines(text))) <= 110, name
+            assert max(map(len, list_code_lines(text))) <= 110, name
 
 
-def said(data: Any, sentence: str) -> Any:
+def replace_sentences(data: Any, sentence: str) -> Any:
     """A spec in which every sentence is this one."""
     if isinstance(data, dict):
         return {
-            key: sentence if key in PROSE and isinstance(value, str) else said(value, sentence)
+            key: sentence if key in PROSE and isinstance(value, str) else replace_sentences(value, sentence)
             for key, value in data.items()
         }
-    return [said(each, sentence) for each in data] if isinstance(data, list) else data
+    return [replace_sentences(each, sentence) for each in data] if isinstance(data, list) else data
 
 
-def code_lines(text: str) -> list[str]:
+def list_code_lines(text: str) -> list[str]:
     """The lines of a module without comments and one-line strings, which no formatter may break."""
     lines = text.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -70,8 +70,8 @@ def code_lines(text: str) -> list[str]:
 
 @pytest.mark.parametrize("sentence", SENTENCES)
 @pytest.mark.parametrize("indent", [0, 4, 8])
-def test_a_docstring_says_what_the_spec_says(sentence: str, indent: int) -> None:
+def test_a_docstring_is_the_sentence_of_the_spec(sentence: str, indent: int) -> None:
     """Read by Python, the text between the quotes is the sentence of the spec, line breaks apart."""
-    literal = f'"""{docstring(sentence, indent)}"""'
+    literal = f'"""{format_docstring(sentence, indent)}"""'
     assert " ".join(ast.literal_eval(literal).split()) == " ".join(sentence.split())
     assert all(len(line) <= 110 for line in f"{' ' * indent}{literal}".splitlines())

@@ -1,10 +1,10 @@
-"""Which metrics an expression of PromQL reads, and what Prometheus would refuse."""
+"""The metrics of a PromQL expression, and expressions that Prometheus would refuse."""
 
 from __future__ import annotations
 
 import pytest
 
-from codegen.rules.metrics.promql import NotPromQL, selectors
+from codegen.rules.metrics.promql import NotPromQL, parse_selectors
 
 
 @pytest.mark.parametrize(
@@ -25,14 +25,14 @@ from codegen.rules.metrics.promql import NotPromQL, selectors
         ("topk(scalar(a), b) > -(c)", ["a", "b", "c"]),
     ],
 )
-def test_metrics_are_told_from_all_else(expression: str, metrics: list[str]) -> None:
+def test_metrics_are_distinguished_from_all_else(expression: str, metrics: list[str]) -> None:
     """Functions, words, labels, texts, durations and comments are no metrics."""
-    assert [each.metric for each in selectors(expression)] == metrics
+    assert [each.metric for each in parse_selectors(expression)] == metrics
 
 
 def test_labels_have_their_texts() -> None:
-    """Each comparison of a selector is told with its operator."""
-    (found,) = selectors('a{b="c", d=~"e|f", g!=\'h\'}')
+    """Each comparison of a selector has its operator."""
+    (found,) = parse_selectors('a{b="c", d=~"e|f", g!=\'h\'}')
     assert found.labels == (("b", "=", "c"), ("d", "=~", "e|f"), ("g", "!=", "h"))
 
 
@@ -62,7 +62,7 @@ def test_labels_have_their_texts() -> None:
         ("'a'", "a string"),
     ],
 )
-def test_what_prometheus_refuses_is_refused(text: str, reason: str) -> None:
-    """With a reason: what the grammar, the types or a rule do not allow."""
+def test_invalid_expressions_are_refused(text: str, reason: str) -> None:
+    """With a reason: violations of the grammar, the types or a rule."""
     with pytest.raises(NotPromQL, match=reason):
-        selectors(text)
+        parse_selectors(text)

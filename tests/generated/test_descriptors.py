@@ -15,9 +15,9 @@ from tests.support.generated.descriptors import (
     PUBLIC,
     enums,
     fields,
+    format_type,
     messages,
     methods,
-    type_of,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +74,7 @@ def test_an_enum_counts_from_zero_in_this_order(name: str, values: list[str]) ->
 
 @pytest.mark.req("CH-10")
 def test_only_the_internal_file_knows_outcomes() -> None:
-    """What a worker reports is no business of clients, so its enum is internal."""
+    """A worker's report is not for clients, so its enum is internal."""
     assert list(enums(INTERNAL)) == ["JobOutcome"]
     assert sorted(enums(PUBLIC)) == ["JobSort", "JobStatus"]
 
@@ -135,13 +135,13 @@ def expected_type(field: FieldDescriptor) -> str | None:
 def test_the_same_kind_of_thing_has_the_same_type_everywhere() -> None:
     """Ids are text, times are 64-bit, durations unsigned 32-bit, and only outputs are bytes."""
     for field in fields(*FILES):
-        assert type_of(field) == (expected_type(field) or type_of(field)), field.full_name
-        assert (type_of(field) == "bytes") == (field.name == "output_bytes"), field.full_name
+        assert format_type(field) == (expected_type(field) or format_type(field)), field.full_name
+        assert (format_type(field) == "bytes") == (field.name == "output_bytes"), field.full_name
 
 
 @pytest.mark.req("TQ-051")
 def test_unset_text_is_empty_text() -> None:
-    """No scalar can be told apart from its zero value, so unset text is the empty string."""
+    """No scalar can be distinguished from its zero value, so unset text is the empty string."""
     for field in fields(*FILES):
         assert field.message_type is not None or not field.has_presence, field.full_name
 

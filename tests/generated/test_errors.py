@@ -29,7 +29,7 @@ RESPONSES = {
 
 @pytest.fixture(scope="module")
 def spec() -> Spec:
-    """The spec, which alone says what each method can raise."""
+    """The spec, which has the conditions of each method."""
     return load(ROOT / "spec/taskqueue", ROOT)
 
 
@@ -115,7 +115,7 @@ def test_how_the_failure_of_another_component_looks_from_outside() -> None:
 
 
 def rendered(condition: type[Condition]) -> tuple[Condition, dict[str, str]]:
-    """A condition made with a telling value for each of its fields."""
+    """Create a condition with a recognizable value for each of its fields."""
     names = [name for name in inspect.signature(condition).parameters if name != "self"]
     values = {name: f"<{name}>" for name in names}
     make: Any = condition
@@ -123,7 +123,7 @@ def rendered(condition: type[Condition]) -> tuple[Condition, dict[str, str]]:
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_a_message_tells_what_its_condition_knows(name: str, spec: Spec) -> None:
+def test_a_message_has_the_fields_of_its_condition(name: str, spec: Spec) -> None:
     """The message is the template of the spec with every field filled in; the fields are kept beside it."""
     condition, values = rendered(CONDITIONS[name])
     template = spec.errors.conditions[name].message or ""
@@ -133,8 +133,8 @@ def test_a_message_tells_what_its_condition_knows(name: str, spec: Spec) -> None
 
 
 @pytest.mark.req("TQ-154")
-def test_an_unexpected_failure_tells_its_correlation_and_nothing_else() -> None:
-    """A client can name the failure to whoever reads the log, and learns nothing of the fault."""
+def test_an_unexpected_failure_has_its_correlation_and_nothing_else() -> None:
+    """A client can name the failure to a reader of the log, and learns nothing of the fault."""
     failure = errors.Unexpected(correlation_id="c-1")
     assert failure.message == "unexpected failure, correlation id c-1"
     assert failure.fields == {"correlation_id": "c-1"}
@@ -152,22 +152,22 @@ def test_an_unexpected_failure_tells_its_correlation_and_nothing_else() -> None:
     ],
 )
 def test_these_outcomes_are_no_errors(method: str, outcome: str, fields: dict[str, bool], spec: Spec) -> None:
-    """What a caller has to expect is answered with OK and a field that says it."""
+    """An expected outcome is answered with OK and a field for it."""
     assert SOFT_OUTCOMES[outcome] == fields
     assert outcome in spec.methods[method].method.raises
     assert outcome not in CONDITIONS
 
 
 @pytest.mark.req("TQ-146", "TQ-155")
-def test_soft_outcomes_are_told_by_flags_that_the_answers_have(spec: Spec) -> None:
-    """Every method that can end in a soft outcome has the boolean fields that tell it."""
-    told = 0
+def test_soft_outcomes_have_flags_in_the_answers(spec: Spec) -> None:
+    """Every method that can end in a soft outcome has a boolean field for it."""
+    count = 0
     for ref, row in spec.methods.items():
         for name in SOFT_OUTCOMES.keys() & set(row.method.raises):
             for field in SOFT_OUTCOMES[name]:
                 assert RESPONSES[ref].DESCRIPTOR.fields_by_name[field].type == FieldDescriptor.TYPE_BOOL
-                told += 1
-    assert told == len(SOFT_OUTCOMES)
+                count += 1
+    assert count == len(SOFT_OUTCOMES)
 
 
 @pytest.mark.req("TQ-146")

@@ -1,4 +1,4 @@
-"""The guard tables of the taskqueue: who may call what, and who may drive which edge."""
+"""The guard tables of the taskqueue: the caller matrix, and the drivers of each edge."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EDGES = {
 
 
 def may_call(principal: str) -> dict[str, Permission]:
-    """The row of the matrix that a principal has, by method."""
+    """List the row of a principal in the matrix, by method."""
     return {
         path.rpartition("/")[2]: permissions[principal]
         for path, permissions in MATRIX.items()
@@ -40,8 +40,8 @@ def may_call(principal: str) -> dict[str, Permission]:
     }
 
 
-def outcome(method: Method, caller: str, request: Message) -> str:
-    """What the guard says to a call: nothing, or the code of its refusal."""
+def admit_call(method: Method, caller: str, request: Message) -> str:
+    """Pass a call through the guard; return nothing, or the code of its refusal."""
     try:
         Guard(SYSTEM).compile(method)(caller, request)
     except Condition as refusal:
@@ -102,7 +102,7 @@ def test_the_row_of_the_worker() -> None:
 
 @pytest.mark.req("TQ-023")
 def test_the_matrix_has_no_other_row() -> None:
-    """Job, queue and result call nobody, and every method is in the matrix under its full name."""
+    """Job, queue and result make no calls, and every method is in the matrix under its full name."""
     assert {name for permissions in MATRIX.values() for name in permissions} == {
         *("client", "gateway", "coordinator", "worker")
     }
@@ -117,7 +117,7 @@ def test_who_is_not_in_the_row_of_a_method_is_refused(name: str) -> None:
     for caller in PRINCIPALS:
         if caller not in MATRIX[method.path]:
             expected = "UNAUTHENTICATED" if caller == "client" else "PERMISSION_DENIED"
-            assert outcome(method, caller, method.request()) == expected
+            assert admit_call(method, caller, method.request()) == expected
 
 
 @pytest.mark.req("CH-65")
@@ -140,8 +140,8 @@ def test_a_job_has_five_states_and_three_are_final() -> None:
 
 
 @pytest.mark.req("TQ-054", "TQ-060")
-def test_a_job_starts_queued_in_the_hands_of_the_job_service() -> None:
-    """The gateway has a job made, it is queued then, and the job service alone holds its status."""
+def test_a_job_starts_queued_at_the_job_service() -> None:
+    """The gateway creates a job, it is queued then, and the job service alone stores its status."""
     assert JOB.initial == m.QUEUED
     assert (set(JOB.creators), JOB.creation_stamps) == ({"gateway"}, ("created_at_ms",))
     assert (JOB.holder, JOB.key, JOB.status) == ("job", "job_id", "status")
@@ -166,7 +166,7 @@ def test_an_edge_has_one_driver_and_one_stamp(source: str, target: str, stamp: s
 
 
 @pytest.mark.req("CH-09", "CH-58")
-def test_what_a_record_keeps_of_the_way_it_ended() -> None:
+def test_a_record_keeps_why_it_ended() -> None:
     """A failure always has a reason, and every canceled job shows the flag and the first reason given."""
     ends = {JOB.states[target]: edge for (_, target), edge in JOB.edges.items() if target in JOB.terminal}
     assert ends["FAILED"].takes == {"failure_reason": Take("reason", default="UNKNOWN_FAILURE")}
@@ -185,7 +185,7 @@ def test_there_are_no_other_edges() -> None:
 
 
 def expected_outcome(caller: str, source: str, target: str) -> str:
-    """What the contract says to an attempt to move a job."""
+    """Compute the outcome of a transition by the contract."""
     if caller == "client":
         return "UNAUTHENTICATED"
     if caller == "coordinator" and (source, target) not in EDGES:
@@ -195,7 +195,7 @@ def expected_outcome(caller: str, source: str, target: str) -> str:
 
 @pytest.mark.req("TQ-061", "TQ-060", "CH-64", "CH-65")
 @pytest.mark.parametrize("caller", list(PRINCIPALS))
-def test_the_guard_lets_only_legal_moves_through(caller: str) -> None:
+def test_the_guard_admits_only_legal_transitions(caller: str) -> None:
     """Of all pairs of states, self loops and unspecified included, a caller gets its own edges only."""
     for source, target in product(m.JobStatus.keys(), repeat=2):
         request = m.TransitionJobStatusRequest(
@@ -204,7 +204,7 @@ def test_the_guard_lets_only_legal_moves_through(caller: str) -> None:
             expected_from_status=m.JobStatus.Value(source),
             to_status=m.JobStatus.Value(target),
         )
-        said = outcome(TRANSITION, caller, request)
+        said = admit_call(TRANSITION, caller, request)
         assert said == expected_outcome(caller, source, target), (source, target)
 
 
@@ -217,11 +217,11 @@ def test_a_status_that_is_none_makes_a_transition_invalid(field: str, wrong: int
         job_id="a", actor="coordinator", expected_from_status=m.RUNNING, to_status=m.DONE
     )
     setattr(request, field, wrong)
-    assert outcome(TRANSITION, "coordinator", request) == "INVALID_ARGUMENT"
+    assert admit_call(TRANSITION, "coordinator", request) == "INVALID_ARGUMENT"
 
 
 @pytest.mark.req("CH-64")
-def test_an_illegal_edge_is_told_as_one() -> None:
+def test_an_illegal_edge_is_refused_as_one() -> None:
     """The refusal is the condition for illegal transitions and names both states."""
     request = m.TransitionJobStatusRequest(
         job_id="a", actor="coordinator", expected_from_status=m.DONE, to_status=m.RUNNING
@@ -238,7 +238,7 @@ def test_the_actor_must_be_the_proven_caller(actor: str) -> None:
     request = m.TransitionJobStatusRequest(
         job_id="a", actor=actor, expected_from_status=m.RUNNING, to_status=m.DONE
     )
-    assert outcome(TRANSITION, "coordinator", request) == "PERMISSION_DENIED"
+    assert admit_call(TRANSITION, "coordinator", request) == "PERMISSION_DENIED"
 
 
 @pytest.mark.req("TQ-020")
@@ -247,7 +247,7 @@ def test_the_gateway_stores_only_canceled_envelopes(status: m.JobStatus.ValueTyp
     """The condition on the gateway's permission lets one terminal status through."""
     request = m.StoreResultRequest(job_id="a", terminal_status=status)
     expected = "OK" if status == m.CANCELED else "PERMISSION_DENIED"
-    assert outcome(METHODS["StoreResult"], "gateway", request) == expected
+    assert admit_call(METHODS["StoreResult"], "gateway", request) == expected
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_the_gateway_stores_only_canceled_envelopes(status: m.JobStatus.ValueTyp
     ],
 )
 def test_a_table_cannot_be_changed(table: Any) -> None:
-    """Nobody gives a running service another permission or edge."""
+    """A running service gets no other permission or edge."""
     with pytest.raises(TypeError, match="does not support item assignment"):
         table[next(iter(table))] = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.generated.descriptors import FILES, messages, shape
+from tests.support.generated.descriptors import FILES, format_message, messages
 
 RECORD_ID = "string job_id"
 LISTING = "repeated JobStatus status_filter, PageRequest page, JobSort sort"
@@ -163,7 +163,7 @@ SHAPES = [
 def test_a_message_has_these_fields_and_no_others(expected: dict[str, str]) -> None:
     """Names, types and order of the fields are the ones that the contract lists."""
     known = messages(*FILES)
-    assert {name: shape(known[name]) for name in expected} == expected
+    assert {name: format_message(known[name]) for name in expected} == expected
 
 
 def test_the_tables_above_name_every_message() -> None:

@@ -1,4 +1,4 @@
-"""Texts with NUL: wherever a store keeps them, the rules of every request refuse them, by their field."""
+"""Texts with NUL: the rules of every request refuse them by their field, whatever the store."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Case(NamedTuple):
     request: Any
 
 
-def holes(
+def find_texts(
     descriptor: Descriptor, system: System, at: str = ""
 ) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """Every text in a message: its path, and the steps that put a NUL there."""
+    """Find every text in a message: its path, and the steps that put a NUL there."""
     for field in descriptor.fields:
         path, step = f"{at}{field.name}", field.name
         inner = field.message_type
@@ -40,7 +40,7 @@ def holes(
                 yield path, [(step, {"x": TEXT})]
         elif inner is not None:
             index = "[0]" if field.is_repeated else ""
-            for found, steps in holes(inner, system, f"{path}{index}."):
+            for found, steps in find_texts(inner, system, f"{path}{index}."):
                 yield found, [(step, [] if field.is_repeated else None), *steps]
         elif field.type == FieldDescriptor.TYPE_STRING:
             values = (NESTED, KEYED) if field.full_name in system.json_fields else (TEXT,)
@@ -51,7 +51,7 @@ def holes(
                 )
 
 
-def filled(method: Method, steps: list[tuple[str, Any]]) -> Any:
+def fill_message(method: Method, steps: list[tuple[str, Any]]) -> Any:
     request = method.request()
     message: Any = request
     for name, _ in steps[:-1]:
@@ -69,7 +69,7 @@ def filled(method: Method, steps: list[tuple[str, Any]]) -> Any:
     return request
 
 
-def cases() -> Iterator[Any]:
+def list_cases() -> Iterator[Any]:
     for name in system_names():
         system = load_system(name)
         if all(each.record is None for each in system.lifecycles.values()):
@@ -77,15 +77,15 @@ def cases() -> Iterator[Any]:
         for service in system.services.values():
             for method in service.methods:
                 descriptor = cast("Descriptor", method.request.DESCRIPTOR)
-                for number, (path, steps) in enumerate(holes(descriptor, system)):
-                    case = Case(method, path, filled(method, steps))
+                for number, (path, steps) in enumerate(find_texts(descriptor, system)):
+                    case = Case(method, path, fill_message(method, steps))
                     if (name, path) in UNKNOWN:
                         continue
                     yield pytest.param(case, id=f"{name}-{method}-{path}-{number}")
 
 
-@pytest.mark.parametrize("case", [*cases()])
+@pytest.mark.parametrize("case", [*list_cases()])
 def test_every_text_of_every_request_refuses_nul(case: Case) -> None:
-    """Whatever keeps it: no store has to say no, and none keeps what another one could not."""
+    """In every system: no store has to refuse it, and none stores a text that another one could not."""
     assert case.method.check is not None
     assert case.path in [each.field for each in case.method.check(case.request)]

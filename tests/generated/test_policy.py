@@ -1,4 +1,4 @@
-"""How calls of the taskqueue are made: deadlines, retries, idempotency and keepalive."""
+"""Call policy of the taskqueue: deadlines, retries, idempotency and keepalive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runtime.call.call_policy import apply_call_policy, backoff_seconds
 from runtime.call.conditions import CallFailed
 from runtime.model.system import CallMode, Method
 from runtime.transport.grpc.direct_carrier import limits_of
-from tests.support.generated.still_world import StillWorld, call
+from tests.support.generated.still_world import StillWorld, make_call
 
 METHODS = {method.name: method for service in SYSTEM.services.values() for method in service.methods}
 POLICIES = {ref.partition(".")[2]: policy for ref, policy in CALLS.items()}
@@ -30,20 +30,20 @@ ALWAYS, KEYED, COMPARED, FIRST, NEVER = "always", "when_keyed", "compare_and_set
 LISTING = ("status_filter", "sort", "page")
 
 
-async def tries(
+async def record_attempts(
     name: str, code: str, *, mode: CallMode | None = None, deadline: float | None = None, **fields: Any
 ) -> tuple[list[float], StillWorld]:
-    """Calls a method that always fails with a code; the seconds each attempt had, and the world after it."""
+    """Call a method that always fails with a code; return the timeout of each attempt, and the world."""
     world, patience = StillWorld(), []
     method: Method = METHODS[name]
 
     async def attempt(_request: Any, _call: Any, seconds: float) -> Any:
         patience.append(seconds)
-        raise CallFailed(code, "told to fail", "test")
+        raise CallFailed(code, "fails on purpose", "test")
 
     with pytest.raises(CallFailed):
         await apply_call_policy(method, attempt, "gateway", mode)(
-            method.request(**fields), call(world, deadline=deadline)
+            method.request(**fields), make_call(world, deadline=deadline)
         )
     return patience, world
 
@@ -100,18 +100,18 @@ def test_every_method_has_its_deadline() -> None:
 
 @pytest.mark.req("TQ-160", "TQ-161", "CH-73")
 async def test_an_attempt_has_the_deadline_or_what_is_left() -> None:
-    """A call has its own deadline, but never more time than whoever waits for it."""
-    fetching, _ = await tries("FetchWork", "INTERNAL")
+    """A call has its own deadline, but never more time than its caller."""
+    fetching, _ = await record_attempts("FetchWork", "INTERNAL")
     assert fetching == [1.5]
     for left, expected in ((None, 1.0), (5.0, 1.0), (0.25, 0.25)):
-        patience, _ = await tries("GetJobRecord", "INTERNAL", deadline=left)
+        patience, _ = await record_attempts("GetJobRecord", "INTERNAL", deadline=left)
         assert patience == [expected]
 
 
 @pytest.mark.req("CH-74")
 async def test_a_deadline_is_for_one_attempt() -> None:
-    """Each retry has the whole deadline again, as long as nobody waits for the answer."""
-    patience, _ = await tries("GetJobRecord", "UNAVAILABLE")
+    """Each retry has the whole deadline again, as long as no caller waits for the answer."""
+    patience, _ = await record_attempts("GetJobRecord", "UNAVAILABLE")
     assert patience == [1.0] * 4
 
 
@@ -119,7 +119,7 @@ async def test_a_deadline_is_for_one_attempt() -> None:
 @pytest.mark.parametrize("mode", [COMPENSATION, RESCUE])
 async def test_putting_things_right_does_not_die_with_the_caller(mode: CallMode) -> None:
     """A compensation or rescue has its own second, though the caller's deadline is all but over."""
-    patience, _ = await tries("EnqueueJob", "INTERNAL", mode=mode, deadline=0.001, job_id="a")
+    patience, _ = await record_attempts("EnqueueJob", "INTERNAL", mode=mode, deadline=0.001, job_id="a")
     assert patience == [1.0]
 
 
@@ -127,7 +127,7 @@ async def test_putting_things_right_does_not_die_with_the_caller(mode: CallMode)
 async def test_a_rescue_is_one_attempt() -> None:
     """The coordinator's enqueue is tried once, even on a code that is retried elsewhere."""
     permission = MATRIX[METHODS["EnqueueJob"].path]["coordinator"]
-    patience, world = await tries("EnqueueJob", "UNAVAILABLE", mode=permission.mode, job_id="a")
+    patience, world = await record_attempts("EnqueueJob", "UNAVAILABLE", mode=permission.mode, job_id="a")
     assert (patience, world.waited) == ([1.0], [])
 
 
@@ -135,7 +135,7 @@ async def test_a_rescue_is_one_attempt() -> None:
 @pytest.mark.parametrize("code", [code.name for code in grpc.StatusCode if code.name != "OK"])
 async def test_only_passing_failures_are_retried(code: str) -> None:
     """Of all codes, three are worth another attempt."""
-    patience, _ = await tries("GetJobStatus", code)
+    patience, _ = await record_attempts("GetJobStatus", code)
     passing = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED")
     assert len(patience) == (4 if code in passing else 1)
 
@@ -143,7 +143,7 @@ async def test_only_passing_failures_are_retried(code: str) -> None:
 @pytest.mark.req("TQ-158")
 async def test_the_waiting_grows_and_is_drawn_from_the_whole_range() -> None:
     """Four attempts in all, with a wait from zero to 100, 200 and 400 ms between them."""
-    patience, world = await tries("GetJobStatus", "UNAVAILABLE")
+    patience, world = await record_attempts("GetJobStatus", "UNAVAILABLE")
     assert len(patience) == 4
     assert world.bounds == [(0.0, 0.1), (0.0, 0.2), (0.0, 0.4)]
 
@@ -160,7 +160,7 @@ def test_no_wait_is_longer_than_a_second() -> None:
 @pytest.mark.parametrize(("key", "attempts"), [("", 1), ("k", 4), (" ", 4)])
 async def test_a_submit_is_retried_under_a_key_only(name: str, key: str, attempts: int) -> None:
     """Without a key a repeat would be a new job, so there is none."""
-    patience, _ = await tries(name, "UNAVAILABLE", client_request_id=key)
+    patience, _ = await record_attempts(name, "UNAVAILABLE", client_request_id=key)
     assert len(patience) == attempts
 
 

@@ -1,4 +1,4 @@
-"""The request rules of the taskqueue: what is refused, and how the rest is put in order."""
+"""The request rules of the taskqueue: which requests are refused, and how the others are normalized."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ SPEC = m.JobSpec(job_type="sleep")
 STATES = (m.QUEUED, m.RUNNING, m.DONE, m.FAILED, m.CANCELED)
 
 
-def wrong_fields(request: Message) -> list[str]:
-    """The fields that a request's rules complain about."""
+def find_wrong_fields(request: Message) -> list[str]:
+    """List the fields that break a rule of a request."""
     check = METHODS[type(request)].check
     return [violation.field for violation in check(request)] if check else []
 
 
-def settled(request: Any) -> Any:
-    """The request as a handler sees it."""
+def settle_request(request: Any) -> Any:
+    """Normalize a request to the form that a handler sees."""
     settle = METHODS[type(request)].settle
     if settle:
         settle(request)
@@ -63,22 +63,22 @@ WRONG = [
 @pytest.mark.req("TQ-147", "CH-22", "CH-68")
 @pytest.mark.parametrize(("request_", "fields"), WRONG, ids=lambda each: type(each).__name__)
 def test_every_wrong_field_is_named_at_once(request_: Message, fields: list[str]) -> None:
-    """A request that breaks several rules is told of all of them, each by its path."""
-    assert wrong_fields(request_) == fields
+    """A request that breaks several rules is answered with all of them, each by its path."""
+    assert find_wrong_fields(request_) == fields
 
 
 @pytest.mark.req("TQ-147")
 @pytest.mark.parametrize(("request_", "fields"), WRONG, ids=lambda each: type(each).__name__)
 def test_a_wrong_request_gets_an_invalid_argument(request_: Message, fields: list[str]) -> None:
-    """The guard answers a broken rule with INVALID_ARGUMENT, which nobody retries."""
+    """The guard answers a broken rule with INVALID_ARGUMENT, which is never retried."""
     method = METHODS[type(request_)]
     with pytest.raises(Condition) as refusal:
-        admitted(method, request_)
+        admit_request(method, request_)
     assert (refusal.value.grpc, refusal.value.retry) == ("INVALID_ARGUMENT", "never")
 
 
-def admitted(method: Method, request: Any) -> None:
-    """Passes a request through the guard as the caller with the fewest conditions."""
+def admit_request(method: Method, request: Any) -> None:
+    """Pass a request through the guard as the caller with the fewest conditions."""
     row = SYSTEM.matrix[method.path]
     caller = min(row, key=lambda principal: len(row[principal].only))
     if method.names_caller:
@@ -97,16 +97,16 @@ def admitted(method: Method, request: Any) -> None:
 )
 def test_a_spec_needs_a_job_type_and_no_more(spec: m.JobSpec) -> None:
     """Zero, an hour of work, a huge output, any label and any non-empty job type are fine."""
-    assert wrong_fields(m.SubmitJobRequest(spec=spec)) == []
-    assert wrong_fields(m.CreateJobRequest(spec=spec)) == []
+    assert find_wrong_fields(m.SubmitJobRequest(spec=spec)) == []
+    assert find_wrong_fields(m.CreateJobRequest(spec=spec)) == []
 
 
 @pytest.mark.req("CH-22")
 @pytest.mark.parametrize("milliseconds", [3_600_001, 2**32 - 1])
 def test_a_job_works_for_an_hour_at_most(milliseconds: int) -> None:
-    """-1 as an unsigned number would hold a slot for 49 days, and no cancel frees it."""
+    """-1 as an unsigned number would occupy a slot for 49 days, and no cancel frees it."""
     spec = m.JobSpec(job_type="sleep", work_duration_ms=milliseconds)
-    assert wrong_fields(m.SubmitJobRequest(spec=spec)) == ["spec.work_duration_ms"]
+    assert find_wrong_fields(m.SubmitJobRequest(spec=spec)) == ["spec.work_duration_ms"]
 
 
 @pytest.mark.req("CH-68")
@@ -114,7 +114,7 @@ def test_a_job_works_for_an_hour_at_most(milliseconds: int) -> None:
 def test_any_text_but_none_is_an_id_to_look_up(job_id: str) -> None:
     """An id that no job can have is not malformed; the lookup decides."""
     for kind in ONLY_ID:
-        assert wrong_fields(kind(job_id=job_id)) == []
+        assert find_wrong_fields(kind(job_id=job_id)) == []
 
 
 @pytest.mark.req("TQ-088")
@@ -123,7 +123,7 @@ def test_only_final_states_are_stored(status: m.JobStatus.ValueType) -> None:
     """An envelope is for DONE, FAILED or CANCELED; every other number is refused."""
     final = status in (m.DONE, m.FAILED, m.CANCELED)
     request = m.StoreResultRequest(job_id="a", terminal_status=status)
-    assert wrong_fields(request) == ([] if final else ["terminal_status"])
+    assert find_wrong_fields(request) == ([] if final else ["terminal_status"])
 
 
 @pytest.mark.req("CH-67")
@@ -131,16 +131,16 @@ def test_only_final_states_are_stored(status: m.JobStatus.ValueType) -> None:
 def test_a_conditional_delete_needs_a_real_status(status: m.JobStatus.ValueType) -> None:
     """Deleting under an unspecified or unknown status is refused, as for a transition."""
     request = m.DeleteJobIfStatusRequest(job_id="a", expected_status=status)
-    assert wrong_fields(request) == ([] if status in STATES else ["expected_status"])
+    assert find_wrong_fields(request) == ([] if status in STATES else ["expected_status"])
 
 
 @pytest.mark.req("CH-59")
 def test_the_cancel_flag_is_only_ever_raised() -> None:
     """Asking to take the flag back is refused."""
-    assert wrong_fields(m.SetCancelRequestedRequest(job_id="a", cancel_requested=False)) == [
+    assert find_wrong_fields(m.SetCancelRequestedRequest(job_id="a", cancel_requested=False)) == [
         "cancel_requested"
     ]
-    assert wrong_fields(m.SetCancelRequestedRequest(job_id="a", cancel_requested=True)) == []
+    assert find_wrong_fields(m.SetCancelRequestedRequest(job_id="a", cancel_requested=True)) == []
 
 
 LISTINGS = (m.ListJobsRequest, m.ListJobRecordsRequest)
@@ -150,8 +150,8 @@ LISTINGS = (m.ListJobsRequest, m.ListJobRecordsRequest)
 @pytest.mark.parametrize("kind", LISTINGS)
 def test_a_filter_holds_real_states_and_may_repeat_them(kind: Any) -> None:
     """Zero or an unknown number in the filter is refused by its place; repeats are harmless."""
-    assert wrong_fields(kind(status_filter=[m.DONE, m.DONE, *STATES])) == []
-    assert wrong_fields(kind(status_filter=[m.DONE, 0, 6, -1])) == [
+    assert find_wrong_fields(kind(status_filter=[m.DONE, m.DONE, *STATES])) == []
+    assert find_wrong_fields(kind(status_filter=[m.DONE, 0, 6, -1])) == [
         f"status_filter[{at}]" for at in (1, 2, 3)
     ]
 
@@ -160,8 +160,8 @@ def test_a_filter_holds_real_states_and_may_repeat_them(kind: Any) -> None:
 @pytest.mark.parametrize("kind", LISTINGS)
 def test_an_unknown_sort_is_refused(kind: Any) -> None:
     """Only the three numbers of the enum are an order."""
-    assert wrong_fields(kind(sort=3)) == ["sort"]
-    assert not any(wrong_fields(kind(sort=sort)) for sort in m.JobSort.values())
+    assert find_wrong_fields(kind(sort=3)) == ["sort"]
+    assert not any(find_wrong_fields(kind(sort=sort)) for sort in m.JobSort.values())
 
 
 @pytest.mark.req("TQ-129")
@@ -171,8 +171,8 @@ def test_an_unknown_sort_is_refused(kind: Any) -> None:
 def test_a_page_has_fifty_jobs_or_up_to_two_hundred(asked: int, used: int) -> None:
     """Zero means the default, and more than the maximum is the maximum."""
     for kind in LISTINGS:
-        assert settled(kind(page=m.PageRequest(page_size=asked))).page.page_size == used
-    assert settled(m.ListJobsRequest()).page.page_size == 50
+        assert settle_request(kind(page=m.PageRequest(page_size=asked))).page.page_size == used
+    assert settle_request(m.ListJobsRequest()).page.page_size == 50
 
 
 @pytest.mark.req("TQ-131", "CH-70")
@@ -186,7 +186,7 @@ def test_a_page_has_fifty_jobs_or_up_to_two_hundred(asked: int, used: int) -> No
 def test_a_token_of_another_form_is_refused(token: str) -> None:
     """Anything but up to 19 ASCII digits within 63 bits is no offset."""
     for kind in LISTINGS:
-        assert wrong_fields(kind(page=m.PageRequest(page_token=token))) == ["page.page_token"]
+        assert find_wrong_fields(kind(page=m.PageRequest(page_token=token))) == ["page.page_token"]
 
 
 @pytest.mark.req("CH-70")
@@ -194,7 +194,7 @@ def test_a_token_of_another_form_is_refused(token: str) -> None:
 def test_an_offset_may_have_leading_zeros(token: str) -> None:
     """An empty token, and digits up to the largest 63-bit number, are fine."""
     for kind in LISTINGS:
-        assert wrong_fields(kind(page=m.PageRequest(page_token=token))) == []
+        assert find_wrong_fields(kind(page=m.PageRequest(page_token=token))) == []
 
 
 TEXTS: list[tuple[Any, str]] = [
@@ -214,7 +214,7 @@ TEXTS: list[tuple[Any, str]] = [
 )
 def test_stored_text_is_cut_between_characters(kind: Any, field: str, text: str, kept: int) -> None:
     """Reasons and summaries keep as many whole characters as fit into 1024 bytes."""
-    found = getattr(settled(kind(**{field: text})), field)
+    found = getattr(settle_request(kind(**{field: text})), field)
     assert len(found.encode()) == kept
     assert text.startswith(found)
 
@@ -232,17 +232,19 @@ def test_a_checksum_is_right_or_left_to_the_server(request_: Any, output: bytes)
     """An empty checksum is computed, the right one stands, and a wrong or uppercase one is refused."""
     right = hashlib.sha256(output).hexdigest()
     request_.output_bytes, request_.checksum = output, ""
-    assert wrong_fields(request_) == []
-    assert settled(request_).checksum == right
-    assert wrong_fields(request_) == []
+    assert find_wrong_fields(request_) == []
+    assert settle_request(request_).checksum == right
+    assert find_wrong_fields(request_) == []
     for wrong in (right.upper(), right[:-1], hashlib.sha256(b"other").hexdigest()):
         request_.checksum = wrong
-        assert wrong_fields(request_) == ["checksum"]
+        assert find_wrong_fields(request_) == ["checksum"]
 
 
 def test_the_checksum_of_nothing_is_the_known_one() -> None:
     """An envelope without output has the SHA-256 of no bytes."""
-    assert settled(m.StoreResultRequest(job_id="a", terminal_status=m.CANCELED)).checksum == EMPTY_SHA256
+    assert (
+        settle_request(m.StoreResultRequest(job_id="a", terminal_status=m.CANCELED)).checksum == EMPTY_SHA256
+    )
 
 
 requests_of_any_method = st.sampled_from(list(METHODS)).flatmap(messages)
@@ -251,11 +253,11 @@ requests_of_any_method = st.sampled_from(list(METHODS)).flatmap(messages)
 @given(requests_of_any_method)
 def test_any_request_is_judged_by_fields_it_has(request: Message) -> None:
     """Whatever comes in, the rules give an answer, and it names existing fields."""
-    for path in wrong_fields(request):
-        assert exists(request.DESCRIPTOR, path), path
+    for path in find_wrong_fields(request):
+        assert has_field(request.DESCRIPTOR, path), path
 
 
-def exists(descriptor: Any, path: str) -> bool:
+def has_field(descriptor: Any, path: str) -> bool:
     """Whether a path such as `page.page_token` or `status_filter[0]` leads to a field."""
     for step in re.sub(r"\[\d+\]", "", path).split("."):
         if descriptor is None or step not in descriptor.fields_by_name:
@@ -267,7 +269,7 @@ def exists(descriptor: Any, path: str) -> bool:
 @given(requests_of_any_method)
 def test_settling_twice_is_settling_once(request: Message) -> None:
     """Defaults, clamps and cuts leave a settled request as it is, and break no rule."""
-    before = wrong_fields(request)
-    once = type(request).FromString(settled(request).SerializeToString())
-    assert settled(request) == once
-    assert wrong_fields(request) == before
+    before = find_wrong_fields(request)
+    once = type(request).FromString(settle_request(request).SerializeToString())
+    assert settle_request(request) == once
+    assert find_wrong_fields(request) == before

@@ -1,4 +1,4 @@
-"""The environment of the taskqueue: defaults, what is required, and how everything wrong is told at once."""
+"""The environment of the taskqueue: defaults, required variables, and one message for all problems."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NEEDS: dict[str, dict[str, str]] = {
     "result": {},
     "monolith": {"NODE_INDEX": "0", "NODE_ADDRS": "monolith-0:50051,monolith-1:50051"},
 }
-"""What each node must be told."""
+"""The required variables of each node."""
 DESIGN = {name: "monolith" if name == "monolith" else "microservices" for name in NEEDS}
 EVERYONE = {
     *("LOG_LEVEL", "PYTHONUNBUFFERED", "METRICS_PORT", "CALLER_TOKEN", "ACCEPTED_TOKENS"),
@@ -36,32 +36,32 @@ EVERYONE = {
 }
 
 
-def started(node: str, **environ: str) -> dict[str, Any]:
-    """The values of a node's variables, read as a node reads them when it starts."""
+def read_variables(node: str, **environ: str) -> dict[str, Any]:
+    """Read the values of a node's variables as a node does when it starts."""
     table = SYSTEM.deployments[DESIGN[node]].nodes[node]
     variables = [SYSTEM.variables[name] for name in table.variables]
     return read(variables, SYSTEM.variable_rules, environ, table.defaults)
 
 
-def own(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a node reads beyond what every node reads."""
+def read_own_variables(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the variables that a node has beyond those of every node."""
     return {name: value for name, value in values.items() if name not in EVERYONE}
 
 
-def problems(node: str, **environ: str) -> tuple[str, ...]:
-    """What a node says of its environment before it gives up."""
+def read_problems(node: str, **environ: str) -> tuple[str, ...]:
+    """Read the problems that a node reports of its environment."""
     with pytest.raises(SettingsError) as error:
-        started(node, **environ)
+        read_variables(node, **environ)
     return error.value.problems
 
 
 @pytest.mark.req("TQ-168")
 @pytest.mark.parametrize("node", NEEDS)
-def test_every_node_logs_from_info_on_and_holds_nothing_back(node: str) -> None:
-    """Unless told otherwise a node logs from INFO on, and its output is unbuffered."""
-    values = started(node, **NEEDS[node])
+def test_every_node_logs_from_info_on_without_a_buffer(node: str) -> None:
+    """By default a node logs from INFO on, and its output is unbuffered."""
+    values = read_variables(node, **NEEDS[node])
     assert (values["LOG_LEVEL"], values["PYTHONUNBUFFERED"]) == ("INFO", "1")
-    assert started(node, **NEEDS[node], LOG_LEVEL="ERROR")["LOG_LEVEL"] == "ERROR"
+    assert read_variables(node, **NEEDS[node], LOG_LEVEL="ERROR")["LOG_LEVEL"] == "ERROR"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_every_node_logs_from_info_on_and_holds_nothing_back(node: str) -> None:
 )
 def test_a_node_reads_these_variables(node: str, expected: dict[str, Any]) -> None:
     """Given only what it needs, a node has these values and no other variable."""
-    assert own(started(node, **NEEDS[node])) == expected
+    assert read_own_variables(read_variables(node, **NEEDS[node])) == expected
 
 
 @pytest.mark.req("TQ-169", "TQ-172", "TQ-174", "CH-79")
@@ -135,15 +135,15 @@ def test_a_required_variable_has_no_default(node: str, name: str, empty: bool) -
     """A node without one of its addresses does not start, and empty counts as unset."""
     environ = {key: value for key, value in NEEDS[node].items() if key != name}
     environ |= {name: ""} if empty else {}
-    assert problems(node, **environ) == (
+    assert read_problems(node, **environ) == (
         f"{name}: is required and not set ({VARIABLES[name].meaning.rstrip('.')})",
     )
 
 
 @pytest.mark.req("CH-79")
-def test_everything_wrong_is_told_at_once() -> None:
+def test_all_problems_are_in_one_message() -> None:
     """Bad addresses, numbers, ports, levels and pairs are all in one message, each under its name."""
-    found = problems(
+    found = read_problems(
         "coordinator",
         JOB_SERVICE_ADDR="job",
         QUEUE_SERVICE_ADDR="queue:99999",
@@ -164,7 +164,7 @@ def test_everything_wrong_is_told_at_once() -> None:
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "50051.0", "0x50", " 50051", "\u0665"])
 def test_a_port_is_a_number_from_one(port: str) -> None:
     """Port 0 and everything that is no port is refused."""
-    (problem,) = problems("job", JOB_PORT=port)
+    (problem,) = read_problems("job", JOB_PORT=port)
     assert problem.startswith("JOB_PORT: must be a port from 1 to 65535")
 
 
@@ -172,17 +172,17 @@ def test_a_port_is_a_number_from_one(port: str) -> None:
 @pytest.mark.parametrize("count", ["0", "-1"])
 def test_at_least_one_submit_key_is_remembered(count: str) -> None:
     """A bound below one fails the start, because nothing could be remembered under it."""
-    (problem,) = problems("job", MAX_DEDUP_KEYS=count)
+    (problem,) = read_problems("job", MAX_DEDUP_KEYS=count)
     assert problem.startswith("MAX_DEDUP_KEYS: must be at least 1")
-    assert started("job", MAX_DEDUP_KEYS="1")["MAX_DEDUP_KEYS"] == 1
+    assert read_variables("job", MAX_DEDUP_KEYS="1")["MAX_DEDUP_KEYS"] == 1
 
 
 @pytest.mark.req("CH-72")
 def test_zero_keeps_everything() -> None:
     """Both bounds on what is kept may be zero, but not less."""
-    assert started("job", MAX_RETAINED_JOBS="0")["MAX_RETAINED_JOBS"] == 0
-    assert started("result", MAX_RETAINED_OUTPUT_BYTES="0")["MAX_RETAINED_OUTPUT_BYTES"] == 0
-    assert len(problems("job", MAX_RETAINED_JOBS="-1")) == 1
+    assert read_variables("job", MAX_RETAINED_JOBS="0")["MAX_RETAINED_JOBS"] == 0
+    assert read_variables("result", MAX_RETAINED_OUTPUT_BYTES="0")["MAX_RETAINED_OUTPUT_BYTES"] == 0
+    assert len(read_problems("job", MAX_RETAINED_JOBS="-1")) == 1
 
 
 @pytest.mark.req("CH-40")
@@ -190,21 +190,24 @@ def test_zero_keeps_everything() -> None:
 def test_a_worker_must_be_able_to_miss_a_beat(timeout: str, interval: str) -> None:
     """A timeout that is not longer than the interval fails the start."""
     pair = {"WORKER_TIMEOUT_MS": timeout, "HEARTBEAT_INTERVAL_MS": interval}
-    (problem,) = problems("coordinator", **UPSTREAMS, **pair)
+    (problem,) = read_problems("coordinator", **UPSTREAMS, **pair)
     assert problem.startswith(f"WORKER_TIMEOUT_MS: {timeout} must be greater than HEARTBEAT_INTERVAL_MS")
-    started("coordinator", **UPSTREAMS, **pair | {"WORKER_TIMEOUT_MS": str(int(interval) + 1)})
+    read_variables("coordinator", **UPSTREAMS, **pair | {"WORKER_TIMEOUT_MS": str(int(interval) + 1)})
 
 
 @pytest.mark.req("CH-40")
 def test_a_worker_alone_knows_no_timeout() -> None:
     """The rule binds who reads both variables; a slow heartbeat alone is no fault of a worker."""
-    assert started("worker", **NEEDS["worker"], HEARTBEAT_INTERVAL_MS="9000")["HEARTBEAT_INTERVAL_MS"] == 9000
+    assert (
+        read_variables("worker", **NEEDS["worker"], HEARTBEAT_INTERVAL_MS="9000")["HEARTBEAT_INTERVAL_MS"]
+        == 9000
+    )
 
 
 @pytest.mark.req("CH-43")
 @pytest.mark.parametrize(("given", "used"), [("0", 50), ("10", 50), ("50", 50), ("200", 200), ("5000", 1000)])
 def test_the_idle_hint_is_clamped(given: str, used: int) -> None:
-    """Whatever is configured, a worker is told to ask again after 50 to 1000 ms."""
+    """Whatever is configured, the hint for a worker is 50 to 1000 ms."""
     assert CoordinatorSettings.load({"FETCH_RETRY_AFTER_MS": given}).fetch_retry_after_ms == used
 
 
@@ -212,8 +215,8 @@ def test_the_idle_hint_is_clamped(given: str, used: int) -> None:
 @pytest.mark.parametrize(("node", "slots"), [("worker", 6), ("monolith", 1)])
 def test_slots_have_a_default_in_each_design(node: str, slots: int) -> None:
     """One worker has six slots and a monolith one, unless the environment says otherwise."""
-    assert started(node, **NEEDS[node])["WORKER_SLOTS"] == slots
-    assert started(node, **NEEDS[node], WORKER_SLOTS="3")["WORKER_SLOTS"] == 3
+    assert read_variables(node, **NEEDS[node])["WORKER_SLOTS"] == slots
+    assert read_variables(node, **NEEDS[node], WORKER_SLOTS="3")["WORKER_SLOTS"] == 3
     assert SYSTEM.deployments[DESIGN[node]].slots_total == 6
 
 
@@ -223,7 +226,7 @@ def test_slots_have_a_default_in_each_design(node: str, slots: int) -> None:
 )
 def test_a_node_must_be_in_its_own_list(index: str, word: str) -> None:
     """An index outside the list of nodes fails the start."""
-    (problem,) = problems("monolith", **NEEDS["monolith"] | {"NODE_INDEX": index})
+    (problem,) = read_problems("monolith", **NEEDS["monolith"] | {"NODE_INDEX": index})
     assert problem.startswith("NODE_INDEX: ") and word in problem
 
 
@@ -231,7 +234,7 @@ def test_a_node_must_be_in_its_own_list(index: str, word: str) -> None:
 @pytest.mark.parametrize("nodes", ["a:1,b", "a:1,,b:2", "a:1,a:1", "a:0"])
 def test_the_list_of_nodes_holds_different_addresses(nodes: str) -> None:
     """The order of the nodes is only as good as the list."""
-    (problem,) = problems("monolith", NODE_INDEX="0", NODE_ADDRS=nodes)
+    (problem,) = read_problems("monolith", NODE_INDEX="0", NODE_ADDRS=nodes)
     assert problem.startswith("NODE_ADDRS: ")
 
 
@@ -239,19 +242,21 @@ def test_the_list_of_nodes_holds_different_addresses(nodes: str) -> None:
 @pytest.mark.parametrize(
     ("given", "used"), [({}, None), ({"WORKER_ID": ""}, None), ({"WORKER_ID": " w 1 "}, " w 1 ")]
 )
-def test_a_worker_is_named_by_its_host_unless_told(given: dict[str, str], used: str | None) -> None:
-    """An empty name counts as none, and a given one is taken as it is."""
+def test_a_worker_is_named_by_its_host_by_default(given: dict[str, str], used: str | None) -> None:
+    """An empty name counts as none, and another one is used as it is."""
     assert WorkerSettings.load(given).worker_id == (used or socket.gethostname())
 
 
-def test_secrets_are_not_told() -> None:
+def test_secrets_are_in_no_message() -> None:
     """Neither a token nor what was taken for its digest appears in a complaint."""
     secret = "hunter2-hunter2"
-    found = " ".join(problems("job", CALLER_TOKEN=secret, ACCEPTED_TOKENS=f"gateway={secret}", JOB_PORT="x"))
+    found = " ".join(
+        read_problems("job", CALLER_TOKEN=secret, ACCEPTED_TOKENS=f"gateway={secret}", JOB_PORT="x")
+    )
     assert "ACCEPTED_TOKENS" in found
     assert secret not in found
     digest = hashlib.sha256(secret.encode()).hexdigest()
-    assert started("job", ACCEPTED_TOKENS=f"gateway={digest}")["ACCEPTED_TOKENS"] == {
+    assert read_variables("job", ACCEPTED_TOKENS=f"gateway={digest}")["ACCEPTED_TOKENS"] == {
         "gateway": bytes.fromhex(digest)
     }
 
@@ -260,13 +265,13 @@ def test_a_certificate_comes_with_its_key_and_authority(tmp_path: Path) -> None:
     """Part of an identity is as wrong as one that does not exist."""
     file = tmp_path / "node.crt"
     file.touch()
-    (problem,) = problems("job", TLS_CERT_FILE=str(file))
+    (problem,) = read_problems("job", TLS_CERT_FILE=str(file))
     assert problem.startswith("TLS_CERT_FILE: needs TLS_KEY_FILE, TLS_CA_FILE too")
-    assert len(problems("job", TLS_CERT_FILE=str(tmp_path / "none"))) == 1
+    assert len(read_problems("job", TLS_CERT_FILE=str(tmp_path / "none"))) == 1
 
 
 def test_settings_are_frozen_and_complete() -> None:
-    """Each component has settings of its own, which nobody changes later."""
+    """Each component has settings of its own, which never change."""
     assert set(SETTINGS) == {"gateway", "job", "queue", "coordinator", "worker", "result"}
     settings = JobSettings.load({"MAX_DEDUP_KEYS": "7"})
     assert (settings.max_dedup_keys, settings.max_retained_jobs) == (7, 1_000_000)

@@ -1,4 +1,4 @@
-"""What a type checker says of handlers and calls: it finds each wrong one where it is wrong."""
+"""Types of handlers and calls: a type checker reports each wrong one at its line."""
 
 from __future__ import annotations
 
@@ -91,22 +91,22 @@ def test_a_type_checker_finds_what_is_wrong_and_nothing_else(tmp_path: Path) -> 
     """Under mypy --strict exactly the lines that are marked as wrong are errors."""
     for name, text in SNIPPETS.items():
         (tmp_path / f"{name}.py").write_text(HEAD + text, encoding="utf-8")
-    assert complaints(tmp_path) == {name: wrong_lines(text) for name, text in SNIPPETS.items()}
+    assert run_mypy(tmp_path) == {name: find_wrong_lines(text) for name, text in SNIPPETS.items()}
 
 
 def test_the_good_snippets_have_no_wrong_line_and_the_others_one() -> None:
     """The snippets are what their names say."""
     for name, text in SNIPPETS.items():
-        assert len(wrong_lines(text)) == (0 if name.startswith("good") else 1), name
+        assert len(find_wrong_lines(text)) == (0 if name.startswith("good") else 1), name
 
 
-def wrong_lines(snippet: str) -> set[int]:
+def find_wrong_lines(snippet: str) -> set[int]:
     lines = (HEAD + snippet).splitlines()
     return {number for number, line in enumerate(lines, 1) if line.endswith("# wrong")}
 
 
-def complaints(folder: Path) -> dict[str, set[int]]:
-    """The lines of each snippet that mypy complains about, from one run over all of them."""
+def run_mypy(folder: Path) -> dict[str, set[int]]:
+    """Run mypy once over all snippets; return the lines with errors by snippet."""
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent"]
     done = subprocess.run(
         [*command, "--cache-dir", str(folder / "cache"), *(f"{name}.py" for name in SNIPPETS)],

@@ -1,4 +1,4 @@
-"""A user's own job functions: every worker loads them by name, and what is wrong is told before it starts."""
+"""A user's own job functions: every worker loads them by name, and reports errors before it starts."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Ask = Callable[[Up, str], Any]
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Where another user may pass through, who runs PostgreSQL where we are root."""
+    """A folder that the user of PostgreSQL can traverse, if we are root."""
     with tempfile.TemporaryDirectory(prefix="charter-test-", ignore_cleanup_errors=True) as made:
         Path(made).chmod(0o711)
         yield Path(made)
 
 
-def ended(look: Callable[[], dict[str, Any]], *, waits: tuple[str, ...]) -> dict[str, Any]:
-    """An answer once its status is none of those in which something is still to come."""
+def wait_for_end(look: Callable[[], dict[str, Any]], *, waits: tuple[str, ...]) -> dict[str, Any]:
+    """Wait until the status is terminal; return the answer."""
     return wait_until(look, wanted=lambda found: found["status"] not in waits, patience=120)
 
 
@@ -44,7 +44,7 @@ def orchestrator(running: Up, job_type: str) -> Any:
     body = {"jobType": job_type, "payload": {"name": "you"}, "idempotencyKey": job_type}
     with httpx.Client(base_url=running.ready["endpoints"]["api"], timeout=60, verify=NO_TLS) as http:
         job = http.post("/jobs", json=body).json()["jobId"]
-        found = ended(lambda: http.get(f"/jobs/{job}").json(), waits=("PENDING", "RUNNING"))
+        found = wait_for_end(lambda: http.get(f"/jobs/{job}").json(), waits=("PENDING", "RUNNING"))
     return found["status"]
 
 
@@ -54,7 +54,7 @@ def priority(running: Up, job_type: str) -> Any:
     url = running.ready["endpoints"]["api"]
     with httpx.Client(base_url=url, headers=headers, timeout=60, verify=NO_TLS) as http:
         task = http.post("/api/v1/tasks", json=body).json()["task_id"]
-        found = ended(lambda: http.get(f"/api/v1/tasks/{task}").json(), waits=("queued", "executing"))
+        found = wait_for_end(lambda: http.get(f"/api/v1/tasks/{task}").json(), waits=("queued", "executing"))
     return found["status"], found.get("result")
 
 
@@ -105,7 +105,7 @@ def test_a_deployment_runs_functions_of_a_module(folder: Path, deployment: str, 
         (("queuey.local", "--handlers", OWN), "has no worker that loads functions"),
     ],
 )
-def test_a_module_that_is_not_there_is_told_before_anything_starts(
+def test_a_missing_module_is_reported_before_anything_starts(
     arguments: tuple[str, ...], message: str
 ) -> None:
     found = run("up", *arguments)
@@ -134,7 +134,7 @@ def test_a_module_without_functions_is_a_wrong_setting(system: str) -> None:
     assert "JOB_HANDLERS: json has no job function" in found.stdout
 
 
-def test_the_types_that_come_along_are_listed() -> None:
+def test_the_built_in_types_are_listed() -> None:
     """The page has each with what its function says of itself, and no other."""
     text = (ROOT / "docs/how-to/job-functions.md").read_text(encoding="utf-8")
     listed = dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", text, re.MULTILINE))

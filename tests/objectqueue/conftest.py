@@ -15,27 +15,27 @@ from tests.support.s3.proxy import S3Proxy
 
 @pytest.fixture
 async def crew(bucket: Bucket, tmp_path: Path) -> AsyncIterator[Crew]:
-    """Workers that talk to the server itself."""
-    made = Crew(bucket, tmp_path)
-    yield made
-    await made.close()
+    """Workers that are connected to the server itself."""
+    crew = Crew(bucket, tmp_path)
+    yield crew
+    await crew.close()
 
 
 @pytest.fixture
 def any_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time passes when a test says so: the nodes of its process take it that the store's clock goes along."""
+    """Time passes as a test says: the nodes of its process assume that the store's clock does, too."""
     monkeypatch.setattr(Objects, "clock_offset_s", None)
 
 
 @pytest.fixture
 def later(any_clock: None) -> Skewed:
-    """A world in which an hour has passed: what had a lease before has none any more."""
+    """A world in which an hour has passed: every earlier lease has expired."""
     return Skewed(3600)
 
 
 @pytest.fixture
 async def proxied_crew(bucket: Bucket, s3_proxy: S3Proxy, tmp_path: Path) -> AsyncIterator[Crew]:
-    """Workers that talk through the proxy."""
-    made = Crew(bucket.through(s3_proxy), tmp_path)
-    yield made
-    await made.close()
+    """Workers that are connected through the proxy."""
+    crew = Crew(bucket.through(s3_proxy), tmp_path)
+    yield crew
+    await crew.close()

@@ -1,4 +1,4 @@
-"""What differs between two versions of a task."""
+"""Differences between two versions of a task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JSON = st.recursive(
 )
 
 
-def test_each_place_is_named_with_what_was_there_before_and_after() -> None:
+def test_each_difference_has_its_path_and_both_values() -> None:
     """Members and elements are compared one by one, and a number is not a truth value."""
     before = {"a": 1, "gone": [1], "in": {"list": [1, 2]}, "same": {"x": None}, "kind": 1}
     after = {"a": 2, "in": {"list": [1, 3, 4]}, "same": {"x": None}, "new": None, "kind": True}

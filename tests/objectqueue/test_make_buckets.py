@@ -1,4 +1,4 @@
-"""A bucket made ready by a process of its own, as the compose file has it."""
+"""Preparation of a bucket by a process of its own, as in the compose file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def use(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, **changes: str) -> None
 
 
 @pytest.mark.req("OQ-X09")
-def test_a_bucket_is_made_with_all_that_belongs_to_it(
+def test_a_bucket_is_created_with_its_settings_and_page(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Versions, the page, and whatever was there already when it is done again."""
+    """Versioning, the page, and existing objects stay when it is repeated."""
     name = f"{bucket.name}-made"
     use(bucket, monkeypatch, S3_BUCKET=name)
     assert main(["objectqueue"]) == 0
@@ -29,27 +29,27 @@ def test_a_bucket_is_made_with_all_that_belongs_to_it(
 
 
 @pytest.mark.parametrize(
-    ("changes", "code", "said"),
+    ("changes", "code", "message"),
     [
         ({"AWS_SECRET_ACCESS_KEY": "wrong"}, 1, "does not take the key"),
         ({"QO_ARCHIVE_DAYS": "soon"}, 2, "QO_ARCHIVE_DAYS"),
     ],
 )
-def test_what_is_wrong_is_one_line(
+def test_an_error_is_one_line(
     bucket: Bucket,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     changes: dict[str, str],
     code: int,
-    said: str,
+    message: str,
 ) -> None:
     use(bucket, monkeypatch, **changes)
     assert main(["objectqueue"]) == code
     (line,) = capsys.readouterr().err.splitlines()
-    assert said in line
+    assert message in line
 
 
 @pytest.mark.parametrize("words", [[], ["objectqueue", "more"], ["nothing"]])
-def test_wrong_words_are_told(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arguments_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     assert "usage: python -m runtime.make_buckets <system>" in capsys.readouterr().err

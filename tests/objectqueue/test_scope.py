@@ -1,4 +1,4 @@
-"""What the queue is and is not, as its spec has it."""
+"""Features that the queue has and has not, by its spec."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ EDGES = {
 
 
 @pytest.mark.req("OQ-261", "OQ-030")
-def test_states_and_what_leads_from_one_to_another() -> None:
-    """Nothing else does."""
+def test_the_states_and_their_edges() -> None:
+    """There are no others."""
     edges = [*TASK.edges.values(), *TASK.by_name]
-    assert {(_word(each.source), _word(each.target)) for each in edges} == EDGES
-    assert {_word(each) for each in TASK.states} == {one for edge in EDGES for one in edge}
+    assert {(_format_state(each.source), _format_state(each.target)) for each in edges} == EDGES
+    assert {_format_state(each) for each in TASK.states} == {one for edge in EDGES for one in edge}
 
 
 @pytest.mark.req("OQ-261", "OQ-071", "OQ-072", "OQ-029")
@@ -46,8 +46,8 @@ def test_shards_are_the_first_digits_of_ids() -> None:
 
 
 @pytest.mark.req("OQ-265", "OQ-266", "OQ-264")
-def test_what_there_is_not() -> None:
-    """Tasks neither wait for each other nor pass each other, and no method has a path on the network."""
+def test_features_that_the_queue_does_not_have() -> None:
+    """Tasks neither depend on each other nor have priorities, and no method has a path on the network."""
     names = {*Task.DESCRIPTOR.fields_by_name, *SubmitTaskRequest.DESCRIPTOR.fields_by_name}
     assert not {name for name in names if "priorit" in name or "depend" in name or "parent" in name}
     methods = [method for service in SYSTEM.services.values() for method in service.methods]
@@ -58,12 +58,12 @@ def test_what_there_is_not() -> None:
 
 
 @pytest.mark.req("OQ-264", "OQ-268")
-def test_a_port_is_only_opened_where_one_is_named() -> None:
+def test_a_port_is_only_opened_if_one_is_set() -> None:
     """There is no default for it where nodes run by themselves."""
     assert SYSTEM.variables["METRICS_PORT"].default is None
     for node in SYSTEM.deployments["local"].nodes.values():
         assert "METRICS_PORT" not in node.defaults
 
 
-def _word(state: int) -> str:
+def _format_state(state: int) -> str:
     return TASK.states[state].capitalize()

@@ -23,8 +23,8 @@ def test_every_outcome_of_the_demo_is_as_expected(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("OQ-001", "OQ-002", "OQ-179", "OQ-262")
-def test_what_is_printed_is_all_that_one_needs(tmp_path: Path) -> None:
-    """The variables are those of `qo`, the page is where it is said to be, and tasks outlive it all."""
+def test_the_printed_lines_are_complete(tmp_path: Path) -> None:
+    """The variables are those of `qo`, the page is at its address, and tasks survive a restart."""
     data, task = tmp_path / "data", ""
     for workers, expected in (("0", "pending"), ("2", "1")):
         folder = tmp_path / workers
@@ -37,9 +37,9 @@ def test_what_is_printed_is_all_that_one_needs(tmp_path: Path) -> None:
                 task = shell.invoke(qo, ["submit", "--type", "echo", "--input", "1"]).stdout.strip()
             waited = shell.invoke(qo, ["wait", task, "--seconds", "0.1" if workers == "0" else "90"])
             assert waited.stdout.strip() == expected
-            shown = wait_until(
+            output = wait_until(
                 lambda shell=shell: json.loads(shell.invoke(qo, ["workers", "--json"]).stdout)["workers"],  # type: ignore[misc]
                 "all of them are shown",
                 lambda seen, workers=workers: len(seen) == int(workers),  # type: ignore[misc]
             )
-            assert len({each["worker"]["worker_id"] for each in shown}) == int(workers)
+            assert len({each["worker"]["worker_id"] for each in output}) == int(workers)

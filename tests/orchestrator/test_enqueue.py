@@ -1,4 +1,4 @@
-"""Jobs that are submitted by the transaction they belong to."""
+"""Jobs that are enqueued within the transaction of their producer."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from handlers.orchestrator.enqueue import Intent, enqueue, enqueue_all
 from tests.support.orchestrator.stack import Stack, new_key, wait_until
 
 
-def connected(stack: Stack, use: Callable[[asyncpg.Connection[Any]], Awaitable[Any]]) -> Any:
-    """Does something with a connection of a producer's own."""
+def run_with_connection(stack: Stack, use: Callable[[asyncpg.Connection[Any]], Awaitable[Any]]) -> Any:
+    """Run a function with a connection of a producer's own."""
 
     async def run() -> Any:
         connection = await asyncpg.connect(stack.sql.url)
@@ -30,8 +30,8 @@ def connected(stack: Stack, use: Callable[[asyncpg.Connection[Any]], Awaitable[A
     return asyncio.run(run())
 
 
-def test_a_job_is_there_with_its_transaction_and_is_run(stack: Stack) -> None:
-    """Nobody sees it before the commit; after it a worker runs it and the API shows it."""
+def test_a_committed_job_is_visible_and_run(stack: Stack) -> None:
+    """It is invisible before the commit; after it a worker runs it and the API returns it."""
     key = new_key()
 
     async def submit(connection: asyncpg.Connection[Any]) -> str:
@@ -43,12 +43,12 @@ def test_a_job_is_there_with_its_transaction_and_is_run(stack: Stack) -> None:
             assert seen == 0
             return job_id
 
-    job_id = connected(stack, submit)
+    job_id = run_with_connection(stack, submit)
     wait_until(lambda: stack.sql.job(job_id)["state"], "it has run", lambda state: state == "SUCCESS")
     assert [row["job_id"] for row in stack.sql.jobs(key)] == [stack.sql.job(job_id)["job_id"]]
 
 
-def test_a_job_never_was_if_its_transaction_is_rolled_back(stack: Stack) -> None:
+def test_a_rolled_back_job_does_not_exist(stack: Stack) -> None:
     """The key is free again."""
     key = new_key()
 
@@ -58,11 +58,11 @@ def test_a_job_never_was_if_its_transaction_is_rolled_back(stack: Stack) -> None
                 await enqueue(connection, "echo", {}, key)
                 raise ZeroDivisionError
 
-    connected(stack, submit)
+    run_with_connection(stack, submit)
     assert stack.sql.jobs(key) == []
 
 
-def test_known_keys_give_the_jobs_that_they_have(stack: Stack) -> None:
+def test_known_keys_return_their_jobs(stack: Stack) -> None:
     """Also within one batch, and in the order of the request."""
     keys = [new_key("a"), new_key("b")]
     wanted = [Intent("echo", {"n": number}, keys[number % 2]) for number in range(4)]
@@ -73,7 +73,7 @@ def test_known_keys_give_the_jobs_that_they_have(stack: Stack) -> None:
         assert found[0] == found[2] == first
         return found
 
-    found = connected(stack, submit)
+    found = run_with_connection(stack, submit)
     assert found[1] == found[3] != found[0]
     assert [len(stack.sql.jobs(key)) for key in keys] == [1, 1]
 
@@ -88,18 +88,18 @@ def test_known_keys_give_the_jobs_that_they_have(stack: Stack) -> None:
         (Intent("echo", {}, "x" * 256), "idempotency_key: must have at most 255"),
     ],
 )
-def test_what_the_api_would_refuse_is_refused(stack: Stack, intent: Intent, problem: str) -> None:
+def test_jobs_that_the_api_would_refuse_are_refused(stack: Stack, intent: Intent, problem: str) -> None:
     """The error names the field and the rule, and nothing is stored."""
 
     async def submit(connection: asyncpg.Connection[Any]) -> None:
         with pytest.raises(ValueError, match=problem):
             await enqueue_all(connection, [intent])
 
-    connected(stack, submit)
+    run_with_connection(stack, submit)
 
 
 def test_the_rest_of_the_transaction_is_the_producers_own(stack: Stack) -> None:
-    """What it does after an enqueue is not taken for the service's work, and edges are checked."""
+    """Its changes after an enqueue do not count as the service's, and edges are checked."""
     key = new_key()
 
     async def submit(connection: asyncpg.Connection[Any]) -> None:
@@ -111,11 +111,11 @@ def test_the_rest_of_the_transaction_is_the_producers_own(stack: Stack) -> None:
                 async with connection.transaction():
                     await connection.execute("UPDATE jobs SET state = 'DEAD' WHERE idempotency_key = $1", key)
 
-    connected(stack, submit)
+    run_with_connection(stack, submit)
 
 
-def test_what_the_producer_has_said_of_itself_stays(stack: Stack) -> None:
-    """The actor of its session is neither asked nor changed; in the history stands who accepts jobs."""
+def test_the_actor_of_the_producers_session_stays(stack: Stack) -> None:
+    """The actor of its session is neither used nor changed; the history has the accepting component."""
 
     async def submit(connection: asyncpg.Connection[Any]) -> str:
         async with connection.transaction():
@@ -132,7 +132,7 @@ def test_what_the_producer_has_said_of_itself_stays(stack: Stack) -> None:
             ]
             return job_id
 
-    connected(stack, submit)
+    run_with_connection(stack, submit)
 
 
 def test_a_submit_is_one_round_trip_and_one_version_of_the_row(stack: Stack) -> None:
@@ -141,7 +141,7 @@ def test_a_submit_is_one_round_trip_and_one_version_of_the_row(stack: Stack) -> 
     async def submit(connection: asyncpg.Connection[Any]) -> None:
         sent: list[str] = []
         written = "SELECT n_tup_ins, n_tup_upd FROM pg_stat_xact_user_tables WHERE relname = 'jobs'"
-        await enqueue(connection, "echo", {})  # The first on a connection asks what types there are.
+        await enqueue(connection, "echo", {})  # The first on a connection reads the types of the database.
         async with connection.transaction():
             added, changed = await connection.fetchrow(written) or (0, 0)
             connection.add_query_logger(lambda query: sent.append(query.query))
@@ -150,11 +150,11 @@ def test_a_submit_is_one_round_trip_and_one_version_of_the_row(stack: Stack) -> 
             assert len(sent) == 1
             assert await connection.fetchrow(written) == (added + 20, changed)
 
-    connected(stack, submit)
+    run_with_connection(stack, submit)
 
 
-def test_a_pool_will_do(stack: Stack) -> None:
-    """It lends a connection for each submit, or a whole one to whoever has a transaction."""
+def test_a_pool_can_be_used(stack: Stack) -> None:
+    """It lends a connection for each submit, or a whole one for a transaction."""
 
     async def submit(_: asyncpg.Connection[Any]) -> list[str]:
         async with asyncpg.create_pool(stack.sql.url, min_size=1, max_size=2) as pool:
@@ -162,11 +162,11 @@ def test_a_pool_will_do(stack: Stack) -> None:
             async with pool.acquire() as lent, lent.transaction():
                 return [alone, await enqueue(lent, "echo", {"n": 2})]
 
-    for job_id in connected(stack, submit):
+    for job_id in run_with_connection(stack, submit):
         wait_until(partial(stack.sql.job, job_id), "it has run", lambda job: bool(job["state"] == "SUCCESS"))
 
 
-def test_without_a_key_every_submit_is_a_job_of_its_own(stack: Stack) -> None:
+def test_every_submit_without_a_key_is_a_new_job(stack: Stack) -> None:
     """Its key is its id; the ids of later ones are greater."""
 
     async def submit(connection: asyncpg.Connection[Any]) -> list[str]:
@@ -174,7 +174,7 @@ def test_without_a_key_every_submit_is_a_job_of_its_own(stack: Stack) -> None:
         same = [Intent("echo", {"n": 1})] * 3
         return [*await enqueue_all(connection, same), await enqueue(connection, "echo", {"n": 1})]
 
-    found = connected(stack, submit)
+    found = run_with_connection(stack, submit)
     assert found == sorted({*found})
     for job_id in found:
         assert stack.sql.job(job_id)["idempotency_key"] == job_id
@@ -183,7 +183,7 @@ def test_without_a_key_every_submit_is_a_job_of_its_own(stack: Stack) -> None:
 
 @pytest.mark.req("ORC-070")
 def test_producers_that_race_for_the_same_keys_get_the_same_jobs(stack: Stack) -> None:
-    """In whatever order each has them, and whether its transaction goes on for a while or not."""
+    """In whatever order each has them, and whether its transaction lasts for a while or not."""
     keys = [new_key(str(number)) for number in range(30)]
 
     async def race(_: asyncpg.Connection[Any]) -> list[dict[str, str]]:
@@ -201,7 +201,7 @@ def test_producers_that_race_for_the_same_keys_get_the_same_jobs(stack: Stack) -
 
         return await asyncio.gather(*(submit(number) for number in range(12)))
 
-    first, *others = connected(stack, race)
+    first, *others = run_with_connection(stack, race)
     assert all(each == first for each in others)
     assert len({*first.values()}) == len(keys)
     assert [len(stack.sql.jobs(key)) for key in keys] == [1] * len(keys)
@@ -219,8 +219,8 @@ class Size(Enum):
         {"keys": {1: "one"}, "nested": [{"a": (1, 2)}, True]},
     ],
 )
-def test_payloads_are_kept_as_they_are(stack: Stack, payload: dict[str, Any]) -> None:
-    """Whichever way they are written."""
+def test_payloads_are_stored_unchanged(stack: Stack, payload: dict[str, Any]) -> None:
+    """In any notation."""
 
     async def submit(connection: asyncpg.Connection[Any]) -> str:
         async with connection.transaction():
@@ -228,7 +228,7 @@ def test_payloads_are_kept_as_they_are(stack: Stack, payload: dict[str, Any]) ->
             return str(await connection.fetchval("SELECT payload FROM jobs WHERE job_id = $1", job_id))
 
     wanted = json.dumps(payload, default=lambda value: value.value if isinstance(value, Size) else str(value))
-    assert json.loads(connected(stack, submit)) == json.loads(wanted)
+    assert json.loads(run_with_connection(stack, submit)) == json.loads(wanted)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, b"bytes", object()])
@@ -237,4 +237,4 @@ def test_payloads_that_are_no_json_are_refused(stack: Stack, value: object) -> N
         with pytest.raises((ValueError, TypeError)):
             await enqueue(connection, "echo", {"value": value})
 
-    connected(stack, submit)
+    run_with_connection(stack, submit)

@@ -16,8 +16,8 @@ from runtime.stores.postgres.database import Unavailable
 from tests.support.orchestrator.stack import Stack, new_key, wait_until
 
 
-def producing(stack: Stack, use: Callable[[Producer], Awaitable[Any]]) -> Any:
-    """Does something with a producer."""
+def run_with_producer(stack: Stack, use: Callable[[Producer], Awaitable[Any]]) -> Any:
+    """Run a function with a producer."""
 
     async def run() -> Any:
         async with Producer(stack.sql.url) as jobs:
@@ -26,13 +26,13 @@ def producing(stack: Stack, use: Callable[[Producer], Awaitable[Any]]) -> Any:
     return asyncio.run(run())
 
 
-def test_jobs_of_the_same_moment_go_together_and_are_run(stack: Stack) -> None:
-    """The first goes at once, and the others in one transaction after it."""
+def test_concurrent_jobs_are_batched_and_run(stack: Stack) -> None:
+    """The first is sent at once, and the others in one transaction after it."""
 
     async def submit(jobs: Producer) -> list[str]:
         return await asyncio.gather(*(jobs.enqueue("echo", {"n": number}) for number in range(40)))
 
-    found = producing(stack, submit)
+    found = run_with_producer(stack, submit)
     assert len({*found}) == 40
     transactions = {
         row["txid"]
@@ -46,14 +46,14 @@ def test_jobs_of_the_same_moment_go_together_and_are_run(stack: Stack) -> None:
         wait_until(partial(stack.sql.job, job_id), "it has run", lambda job: bool(job["state"] == "SUCCESS"))
 
 
-def test_a_job_that_is_refused_takes_no_other_along(stack: Stack) -> None:
+def test_a_refused_job_does_not_fail_others_of_its_batch(stack: Stack) -> None:
     """The error names the field and the rule."""
 
     async def submit(jobs: Producer) -> list[Any]:
         wanted = ["echo", "no spaces", "echo"]
         return await asyncio.gather(*(jobs.enqueue(each, {}) for each in wanted), return_exceptions=True)
 
-    first, refused, last = producing(stack, submit)
+    first, refused, last = run_with_producer(stack, submit)
     assert isinstance(refused, ValueError)
     assert "job_type: must match" in str(refused)
     assert [stack.sql.job(each)["job_type"] for each in (first, last)] == ["echo", "echo"]
@@ -69,34 +69,34 @@ def test_the_same_key_gives_the_same_job(stack: Stack) -> None:
         later = await jobs.enqueue_all([Intent("echo", {}, key), Intent("echo", {})])
         return [*found, later[0]]
 
-    assert len({*producing(stack, submit)}) == 1
+    assert len({*run_with_producer(stack, submit)}) == 1
     assert len(stack.sql.jobs(key)) == 1
 
 
-def test_a_key_that_a_transaction_holds_keeps_nobody_else_waiting(stack: Stack) -> None:
-    """Who has no key is answered meanwhile; who has that one, when the transaction has ended."""
+def test_a_key_locked_by_a_transaction_delays_no_other_submit(stack: Stack) -> None:
+    """A submit without a key is answered meanwhile; one with that key, when the transaction has ended."""
     key = new_key()
 
     async def submit(jobs: Producer) -> tuple[str, str]:
         holder = await asyncpg.connect(stack.sql.url)
         try:
-            held = holder.transaction()
-            await held.start()
+            locking = holder.transaction()
+            await locking.start()
             mine = await enqueue(holder, "sleep", {"seconds": 0}, key)
             waiting = asyncio.create_task(jobs.enqueue("sleep", {"seconds": 0}, key))
             await jobs.enqueue("sleep", {"seconds": 0})
             assert not waiting.done()
-            await held.commit()
+            await locking.commit()
             return mine, await waiting
         finally:
             await holder.close()
 
-    mine, found = producing(stack, submit)
+    mine, found = run_with_producer(stack, submit)
     assert mine == found
 
 
-def test_connections_that_the_server_has_cut_are_made_anew(stack: Stack) -> None:
-    """Whoever submits does not see it, and no job is there twice."""
+def test_broken_connections_are_replaced(stack: Stack) -> None:
+    """Submits do not fail, and no job is there twice."""
     cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'producer'"
 
     async def submit(jobs: Producer) -> list[str]:
@@ -111,12 +111,12 @@ def test_connections_that_the_server_has_cut_are_made_anew(stack: Stack) -> None
         await onlooker.close()
         return found
 
-    found = producing(stack, submit)
+    found = run_with_producer(stack, submit)
     assert len({*found}) == 105
     assert [len(stack.sql.jobs(job_id)) for job_id in found] == [1] * 105
 
 
-def test_a_database_that_is_not_there_is_told(stack: Stack) -> None:
+def test_an_unreachable_database_is_an_error(stack: Stack) -> None:
     async def submit() -> None:
         async with Producer("postgresql://nobody@127.0.0.1:9/none") as jobs:
             with pytest.raises(Unavailable):

@@ -1,4 +1,4 @@
-"""What this version leaves out on purpose, and how it says so."""
+"""Features that this version omits on purpose, and their messages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.support.orchestrator.stack import Node, submit
 
 
 @pytest.mark.req("ORC-X04")
-def test_a_job_cannot_be_canceled_by_any_way_that_the_lifecycle_does_not_have(api: Node) -> None:
-    """There are six edges and none is a cancel; whoever tries is told what there is instead."""
+def test_a_job_cannot_be_canceled(api: Node) -> None:
+    """There are six edges and none is a cancel; the error lists the transitions that exist."""
     assert {edge.name for edge in JOB.edges.values()} == {
         *("accept", "acquire", "complete", "fail", "requeue", "bury"),
     }

@@ -1,7 +1,7 @@
 """One Redis and one PostgreSQL for all tests of the priority queue, and the processes around them.
 
-`queue` is an API that is shared by all tests that do not break it, on a database that is empty when a test
-begins. A test that kills or stops something, or needs other settings, takes `fresh`.
+`queue` is an API for all tests that do not break it, on a database that is empty when a test
+begins. A test that kills or stops something, or needs other settings, uses `fresh`.
 """
 
 from __future__ import annotations
@@ -36,49 +36,58 @@ def postgres(shared_postgres: EmbeddedPostgres) -> EmbeddedPostgres:
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[EmbeddedRedis]:
-    """A real Redis. Whoever stops it takes one of his own."""
+    """A real Redis. A test that stops it uses one of its own."""
     with tempfile.TemporaryDirectory(prefix="charter-test-") as folder:
-        made = EmbeddedRedis(Path(folder) / "redis")
-        made.start()
+        server = EmbeddedRedis(Path(folder) / "redis")
+        server.start()
         try:
-            yield made
+            yield server
         finally:
-            made.stop()
+            server.stop()
+
+
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[EmbeddedRedis]:
+    """A Redis that a test may stop, kill or fill; every write is on disk before it answers."""
+    server = EmbeddedRedis(tmp_path / "redis", settings={"appendfsync": "always"})
+    server.start()
+    yield server
+    server.remove()
 
 
 @pytest.fixture(scope="session")
 def new_servers(redis_server: EmbeddedRedis, postgres: EmbeddedPostgres) -> NewServers:
-    """An empty database of each server."""
+    """Creates an empty database of each server."""
     numbers = iter(range(1, 1_000_000))
 
     def make() -> Servers:
         number = 1 + next(numbers) % (_DATABASES - 1)
         base, _, _ = redis_server.url.rpartition("/")
-        made = Servers(f"{base}/{number}", make_database(postgres))
-        made.redis.flushdb()
-        return made
+        servers = Servers(f"{base}/{number}", make_database(postgres))
+        servers.redis.flushdb()
+        return servers
 
     return make
 
 
 @pytest.fixture(scope="session")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where all processes write."""
+    """The folder of all logs."""
     return tmp_path_factory.mktemp("logs")
 
 
 @pytest.fixture(scope="session")
-def shared(redis_server: EmbeddedRedis, postgres: EmbeddedPostgres, logs: Path) -> Iterator[Stack]:
-    """An API without any worker, where nothing happens by itself."""
-    with Stack(Servers(redis_server.url, make_database(postgres)), logs) as made:
-        made.add("api")
-        yield made
+def shared_stack(redis_server: EmbeddedRedis, postgres: EmbeddedPostgres, logs: Path) -> Iterator[Stack]:
+    """An API without any worker and without periodic work."""
+    with Stack(Servers(redis_server.url, make_database(postgres)), logs) as stack:
+        stack.add("api")
+        yield stack
 
 
 @pytest.fixture(scope="session")
-def shared_queue(shared: Stack) -> Queue:
-    """The shared API as its callers see it."""
-    return shared.queue()
+def shared_queue(shared_stack: Stack) -> Queue:
+    """The API of all tests as its callers see it."""
+    return shared_stack.queue()
 
 
 @pytest.fixture
@@ -91,5 +100,5 @@ def queue(shared_queue: Queue) -> Queue:
 @pytest.fixture
 def fresh(new_servers: NewServers, logs: Path) -> Iterator[Stack]:
     """Empty servers and no process yet."""
-    with Stack(new_servers(), logs) as made:
-        yield made
+    with Stack(new_servers(), logs) as stack:
+        yield stack

@@ -1,4 +1,4 @@
-"""A queue as a new user starts it: one command, servers of its own, and a line that says how to call it."""
+"""A queue as a new user starts it: one command, embedded servers, and a line with its endpoints."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from tests.support.plain_http import NO_TLS
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Where another user may pass through, who runs PostgreSQL where we are root."""
-    with tempfile.TemporaryDirectory(prefix="charter-test-", ignore_cleanup_errors=True) as made:
-        Path(made).chmod(0o711)
-        yield Path(made)
+    """A folder that another user may enter, since PostgreSQL does not run as root."""
+    with tempfile.TemporaryDirectory(prefix="charter-test-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711)
+        yield Path(folder)
 
 
-def asked(method: str, env: dict[str, str]) -> dict[str, Any]:
-    """What the command line answers with nothing but the variables of the ready line."""
+def run_cli(method: str, env: dict[str, str]) -> dict[str, Any]:
+    """The answer of the command line with nothing but the variables of the ready line."""
     result = CliRunner().invoke(charter, ["priority", method, "--json", "--deadline-ms", "60000"], env=env)
     assert result.exit_code == 0, result.output
     found: dict[str, Any] = json.loads(result.stdout)
     return found
 
 
-def test_it_is_up_with_a_command_and_keeps_what_it_was_given(folder: Path) -> None:
+def test_one_command_starts_it_and_tasks_survive_a_restart(folder: Path) -> None:
     """The line names the API and a token for each role; without workers a task waits, also over a restart."""
     tasks: list[str] = []
     for _ in range(2):
@@ -51,6 +51,6 @@ def test_it_is_up_with_a_command_and_keeps_what_it_was_given(folder: Path) -> No
                 assert http.get(f"/api/v1/tasks/{tasks[0]}").json()["status"] == "queued"
                 assert http.get("/api/v1/admin/workers").status_code == 403
                 assert http.get("/api/v1/admin/workers", headers=headers["ADMIN"]).json()["workers"] == []
-            assert [row["task_id"] for row in asked("list-tasks", env)["tasks"]] == [tasks[0]]
-            assert asked("list-dead-letters", env)["tasks"] == []
+            assert [row["task_id"] for row in run_cli("list-tasks", env)["tasks"]] == [tasks[0]]
+            assert run_cli("list-dead-letters", env)["tasks"] == []
     assert tasks[0] == tasks[1]

@@ -1,4 +1,4 @@
-"""A queue for each test that wants one."""
+"""A queue for each test that needs one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from tests.support.queuey.in_process_queue import House
 
 @pytest_asyncio.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    """A queue with its defaults, in which nothing happens by itself."""
-    async with House(tmp_path / "queue.db") as made:
-        yield made
+    """A queue with its defaults and without periodic sweeps."""
+    async with House(tmp_path / "queue.db") as house:
+        yield house

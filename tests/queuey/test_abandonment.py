@@ -1,4 +1,4 @@
-"""What becomes of jobs whose runners are not heard of: when, how often, and who notices."""
+"""Abandoned jobs, whose runners send no heartbeats: when, how often, and by which sweep."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.support.queuey.in_process_queue import House
 AGE_MS = 300_000
 
 
-def attempts(house: House, count: int, job_id: str) -> None:
-    """Puts the count of an active job where a test wants it."""
+def set_attempts(house: House, count: int, job_id: str) -> None:
+    """Set the attempts of an active job."""
     house.sql("UPDATE jobs SET run_attempts = ? WHERE job_id = ?", count, job_id)
 
 
@@ -26,9 +26,9 @@ def test_the_constants_have_their_defaults() -> None:
 
 
 @pytest.mark.req("QQ-023", "QQ-025", "QQ-027", "QQ-028", "QQ-030", "QQ-031", "QQ-032", "QQ-033")
-async def test_a_millisecond_decides(house: House) -> None:
+async def test_a_job_is_abandoned_a_millisecond_after_its_age(house: House) -> None:
     house.world.freeze()
-    job = await house.active()
+    job = await house.create_active()
     house.world.step(AGE_MS)
     assert await house.get(job["job_id"]) == job
     house.world.step(1)
@@ -40,10 +40,10 @@ async def test_a_millisecond_decides(house: House) -> None:
 
 @pytest.mark.req("QQ-033", "QQ-034", "QQ-046", "QQ-031")
 @pytest.mark.parametrize(("count", "status"), [(2, "pending"), (3, "failed"), (7, "failed")])
-async def test_the_count_decides_where_it_goes(house: House, count: int, status: str) -> None:
+async def test_the_attempts_decide_the_next_status(house: House, count: int, status: str) -> None:
     house.world.freeze()
-    job = await house.active()
-    attempts(house, count, job["job_id"])
+    job = await house.create_active()
+    set_attempts(house, count, job["job_id"])
     house.world.step(AGE_MS + 1)
     ended = await house.get(job["job_id"])
     assert (ended["status"], ended["run_attempts"]) == (status, count + 1)
@@ -51,24 +51,24 @@ async def test_the_count_decides_where_it_goes(house: House, count: int, status:
 
 
 @pytest.mark.req("QQ-007", "QQ-024", "QQ-035", "QQ-086")
-async def test_two_runs_by_default(house: House) -> None:
+async def test_a_job_runs_twice_by_default(house: House) -> None:
     house.world.freeze()
     job = await house.create()
-    seen = []
+    path = []
     for _ in range(2):
         claimed = await house.claim()
         assert claimed is not None
-        seen.append((claimed["status"], claimed["run_attempts"]))
+        path.append((claimed["status"], claimed["run_attempts"]))
         house.world.step(AGE_MS + 1)
-        left = await house.get(job["job_id"])
-        seen.append((left["status"], left["run_attempts"]))
-    assert seen == [("active", 1), ("pending", 2), ("active", 3), ("failed", 4)]
+        abandoned = await house.get(job["job_id"])
+        path.append((abandoned["status"], abandoned["run_attempts"]))
+    assert path == [("active", 1), ("pending", 2), ("active", 3), ("failed", 4)]
     assert await house.claim() is None
 
 
 @pytest.mark.req("QQ-026", "QQ-036")
 @pytest.mark.parametrize(("most", "runs"), [(1, 1), (2, 2), (3, 2), (5, 3), (7, 4)])
-async def test_how_many_runs_there_are(tmp_path: Path, most: int, runs: int) -> None:
+async def test_the_number_of_runs_by_max_attempts(tmp_path: Path, most: int, runs: int) -> None:
     async with House(tmp_path / "q.db", MAX_ATTEMPTS=str(most), ABANDONED_AGE="60") as house:
         house.world.freeze()
         await house.create()
@@ -84,7 +84,7 @@ async def test_how_many_runs_there_are(tmp_path: Path, most: int, runs: int) -> 
     "setting",
     [{"ABANDONED_AGE": "x"}, {"ABANDONED_AGE": "0"}, {"MAX_ATTEMPTS": "-1"}, {"MAX_ATTEMPTS": "1.5"}],
 )
-async def test_nonsense_ends_the_start(tmp_path: Path, setting: dict[str, str]) -> None:
+async def test_invalid_settings_stop_the_start(tmp_path: Path, setting: dict[str, str]) -> None:
     with pytest.raises(Exception, match=next(iter(setting))):
         await House(tmp_path / "q.db", **setting).open()
 
@@ -93,7 +93,7 @@ async def test_nonsense_ends_the_start(tmp_path: Path, setting: dict[str, str]) 
 @pytest.mark.parametrize("status", ["pending", "completed", "failed"])
 async def test_only_active_jobs_are_abandoned(house: House, status: str) -> None:
     house.world.freeze()
-    job = await house.in_status(status)
+    job = await house.create_in_status(status)
     house.world.step(24 * 3600 * 1000)
     await house.sweep()
     assert await house.get(job["job_id"]) == job
@@ -101,9 +101,9 @@ async def test_only_active_jobs_are_abandoned(house: House, status: str) -> None
 
 @pytest.mark.req("QQ-037")
 @pytest.mark.parametrize("runner", ["the same", "another"])
-async def test_anybody_may_take_it_again(house: House, runner: str) -> None:
+async def test_any_runner_may_claim_an_abandoned_job(house: House, runner: str) -> None:
     house.world.freeze()
-    job = await house.active("the same")
+    job = await house.create_active("the same")
     house.world.step(AGE_MS + 1)
     again = await house.claim(runner)
     assert again is not None
@@ -111,18 +111,18 @@ async def test_anybody_may_take_it_again(house: House, runner: str) -> None:
 
 
 @pytest.mark.req("QQ-038", "QQ-089")
-async def test_signs_of_life_keep_it(house: House) -> None:
+async def test_heartbeats_prevent_abandonment(house: House) -> None:
     house.world.freeze()
-    job = await house.active()
+    job = await house.create_active()
     for _ in range(5):
         house.world.step(AGE_MS - 1)
         assert (await house.tickle(job["job_id"])).status_code == 200
-    kept = await house.get(job["job_id"])
-    assert {**kept, "updated_at": 0} == {**job, "updated_at": 0}
+    renewed = await house.get(job["job_id"])
+    assert {**renewed, "updated_at": 0} == {**job, "updated_at": 0}
 
 
 @pytest.mark.req("QQ-039", "QQ-080")
-async def test_taking_begins_the_age_anew(house: House) -> None:
+async def test_a_claim_restarts_the_age(house: House) -> None:
     house.world.freeze()
     job = await house.create()
     house.world.step(3600 * 1000)
@@ -134,16 +134,16 @@ async def test_taking_begins_the_age_anew(house: House) -> None:
 
 
 @pytest.mark.req("QQ-027", "QQ-040")
-async def test_nobody_has_to_ask(tmp_path: Path) -> None:
+async def test_the_sweep_needs_no_request(tmp_path: Path) -> None:
     async with House(tmp_path / "q.db", ABANDONED_AGE="0.05", SWEEP_INTERVAL="0.05") as house:
-        await house.active()
+        await house.create_active()
         await eventually(lambda: house.sql("SELECT status, run_attempts FROM jobs") == [("pending", 2)])
 
 
 @pytest.mark.req("QQ-041", "QQ-094", "QQ-105")
-async def test_whoever_comes_too_late_meets_it_as_abandoned(house: House) -> None:
+async def test_a_late_heartbeat_finds_the_job_abandoned(house: House) -> None:
     house.world.freeze()
-    job = await house.active()
+    job = await house.create_active()
     house.world.step(AGE_MS + 1)
     late = await house.tickle(job["job_id"], runner_id="runner")
     assert (late.status_code, late.json()["error"]["code"]) == (400, "JOB_NOT_ACTIVE")
@@ -152,9 +152,9 @@ async def test_whoever_comes_too_late_meets_it_as_abandoned(house: House) -> Non
 
 
 @pytest.mark.req("QQ-042")
-async def test_one_expiry_counts_once(house: House) -> None:
+async def test_an_expiry_is_counted_once(house: House) -> None:
     house.world.freeze()
-    job = await house.active()
+    job = await house.create_active()
     house.world.step(AGE_MS + 1)
     claimed = await asyncio.gather(
         *(house.claim(f"r{number}") for number in range(20)), *(house.get(job["job_id"]) for _ in range(20))
@@ -164,11 +164,11 @@ async def test_one_expiry_counts_once(house: House) -> None:
 
 
 @pytest.mark.req("QQ-043", "QQ-044")
-async def test_all_that_are_overdue_go_each_by_its_own_count(house: House) -> None:
+async def test_each_overdue_job_is_swept_by_its_own_attempts(house: House) -> None:
     house.world.freeze()
-    jobs = [await house.active() for _ in range(30)]
+    jobs = [await house.create_active() for _ in range(30)]
     for number, job in enumerate(jobs):
-        attempts(house, 1 + number % 4, job["job_id"])
+        set_attempts(house, 1 + number % 4, job["job_id"])
     await house.close()
     house.world.step(AGE_MS + 1)
     await house.open(SWEEP_INTERVAL="0.05")
@@ -178,10 +178,10 @@ async def test_all_that_are_overdue_go_each_by_its_own_count(house: House) -> No
 
 
 @pytest.mark.req("QQ-044")
-async def test_a_grace_after_the_start(tmp_path: Path) -> None:
+async def test_a_grace_period_after_the_start(tmp_path: Path) -> None:
     async with House(tmp_path / "q.db", STARTUP_GRACE="60") as house:
         house.world.freeze()
-        job = await house.active()
+        job = await house.create_active()
         await house.close()
         house.world.step(AGE_MS + 1)
         await house.open()
@@ -192,13 +192,13 @@ async def test_a_grace_after_the_start(tmp_path: Path) -> None:
 
 @pytest.mark.req("QQ-007", "QQ-045")
 async def test_a_reported_failure_is_final(house: House) -> None:
-    job = await house.active()
+    job = await house.create_active()
     assert (await house.complete(job["job_id"], "failed")).json()["status"] == "failed"
     assert await house.claim() is None
 
 
 @pytest.mark.req("QQ-087")
-async def test_a_lost_answer_costs_an_age(house: House) -> None:
+async def test_a_lost_answer_of_a_claim_costs_one_age(house: House) -> None:
     house.world.freeze()
     await house.create()
     reader, writer = await asyncio.open_connection("127.0.0.1", house.port)

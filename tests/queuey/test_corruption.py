@@ -41,7 +41,7 @@ class Shelf:
     async def put(self, content: bytes) -> str:
         answer = await self.http.post("/blobs", content=content)
         assert answer.status_code == 201, answer.text
-        return address_of(content)
+        return format_address(content)
 
     async def get(self, address: str, **headers: str) -> httpx.Response:
         return await self.http.get(f"/blobs/{address}", headers=headers)
@@ -62,7 +62,7 @@ async def shelf(tmp_path: Path) -> AsyncIterator[Shelf]:
     await node.stop()
 
 
-def address_of(content: bytes) -> str:
+def format_address(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
@@ -117,8 +117,8 @@ async def test_content_that_the_disk_cannot_read_is_corrupt_and_repaired(shelf: 
 
 
 @pytest.mark.req("QQ-X03")
-async def test_content_that_changes_while_it_is_sent_ends_early(shelf: Shelf) -> None:
-    """The client misses the end of it: what was announced is never there in full."""
+async def test_content_that_changes_during_a_download_ends_early(shelf: Shelf) -> None:
+    """The client misses the end of it: the announced length is never reached."""
     content = LARGE * 16
     address = await shelf.put(content)
     received = 0
@@ -135,10 +135,10 @@ async def test_content_that_changes_while_it_is_sent_ends_early(shelf: Shelf) ->
 
 
 @pytest.mark.req("QQ-X03")
-async def test_a_fault_that_the_status_of_a_file_does_not_show_is_found_by_its_hash(tmp_path: Path) -> None:
-    """The last piece of the whole content is held back until its hash is right."""
+async def test_a_change_that_the_file_status_does_not_show_is_found_by_its_hash(tmp_path: Path) -> None:
+    """The last piece of the content is not sent until its hash is right."""
     shelf = BlobFolder(str(tmp_path), len(LARGE))
-    address = address_of(LARGE)
+    address = format_address(LARGE)
     place = tmp_path / address[:2] / address
     place.parent.mkdir()
     place.write_bytes(LARGE[:-1] + b"\x00")
@@ -153,7 +153,7 @@ async def test_a_fault_that_the_status_of_a_file_does_not_show_is_found_by_its_h
 
 @pytest.fixture
 def liar() -> Iterator[str]:
-    """Something between a client and its store that answers with other content than was asked for."""
+    """A proxy between a client and its store that answers with wrong content."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -163,7 +163,7 @@ def liar() -> Iterator[str]:
             self.wfile.write(b"wrong")
 
         def log_message(self, format: str, *args: object) -> None:
-            """Leave the terminal alone."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         serving = threading.Thread(target=server.serve_forever)
@@ -174,11 +174,11 @@ def liar() -> Iterator[str]:
 
 
 @pytest.mark.req("QQ-X03")
-async def test_a_client_gives_up_on_content_that_keeps_coming_wrong(liar: str, tmp_path: Path) -> None:
-    """It says so instead of taking it for a store that is away, and leaves no file."""
+async def test_a_client_gives_up_on_content_that_stays_wrong(liar: str, tmp_path: Path) -> None:
+    """The error is not that of an unreachable store, and no file is written."""
     async with asyncio.timeout(60), BlobClient(liar) as client:
         with pytest.raises(BlobCorrupt):
-            await client.get(address_of(SMALL), tmp_path / "target")
+            await client.get(format_address(SMALL), tmp_path / "target")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -186,17 +186,19 @@ async def test_a_client_gives_up_on_content_that_keeps_coming_wrong(liar: str, t
 def test_a_job_that_needs_corrupt_content_fails_and_can_be_repaired(tmp_path: Path) -> None:
     """Its reason says so, be it the binary or the input; uploading again lets the same job succeed."""
     with Works(tmp_path) as works:
-        program, given = works.put(binary("echo")), works.put(LARGE)
+        program, input_ = works.put(binary("echo")), works.put(LARGE)
         works.runner("steady").wait()
-        assert works.ended(works.wish(program, given))["status"] == "completed"
+        assert works.wait_until_ended(works.create_job(program, input_))["status"] == "completed"
         works.dismiss()
         damaged = works.put(binary("words"))
-        for address in (damaged, given):
+        for address in (damaged, input_):
             damage(tmp_path / "blobs" / address[:2] / address)
         runner = works.runner("next").wait()
-        for job in (works.wish(program, given), works.wish(damaged)):
-            assert works.reason(job).startswith("CORRUPT: what is stored under ")
+        for job in (works.create_job(program, input_), works.create_job(damaged)):
+            assert works.read_reason(job).startswith("CORRUPT: what is stored under ")
         assert not runner.events("store_away")
-        assert (works.put(LARGE), works.put(binary("words"))) == (given, damaged)
-        assert works.content(works.ended(works.wish(program, given))["output_addr"]) == LARGE
-        assert works.ended(works.wish(damaged))["status"] == "completed"
+        assert (works.put(LARGE), works.put(binary("words"))) == (input_, damaged)
+        assert (
+            works.content(works.wait_until_ended(works.create_job(program, input_))["output_addr"]) == LARGE
+        )
+        assert works.wait_until_ended(works.create_job(damaged))["status"] == "completed"

@@ -1,4 +1,4 @@
-"""The queue on its network: found under its exact name, and gone when it stops."""
+"""Discovery of the queue by multicast DNS: announced under its exact name, and withdrawn when it stops."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ SERVICE = "_serval:queue._tcp.local."
 ALIAS = "_serval-queue._tcp.local."
 
 
-async def queue(folder: Path, name: str, log: io.StringIO | None = None, **settings: str) -> Node:
-    given = {"DB_PATH": str(folder / f"{name}.db"), "PORT": "0", "GRPC_PORT": "0", **settings}
-    node = Node(SYSTEM, "local", "queue", given, RealWorld(), log or io.StringIO())
+async def start_queue(folder: Path, name: str, log: io.StringIO | None = None, **settings: str) -> Node:
+    variables = {"DB_PATH": str(folder / f"{name}.db"), "PORT": "0", "GRPC_PORT": "0", **settings}
+    node = Node(SYSTEM, "local", "queue", variables, RealWorld(), log or io.StringIO())
     await node.start()
     return node
 
 
 @pytest_asyncio.fixture
 async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    made = await queue(tmp_path, "announced")
-    yield made
-    await made.stop()
+    node = await start_queue(tmp_path, "announced")
+    yield node
+    await node.stop()
 
 
-async def ours(node: Node) -> list[records.Offer]:
-    """What is offered by this very node; others may run on the machine."""
+async def find_ours(node: Node) -> list[records.Offer]:
+    """The announcements of this very node; others may run on the machine."""
     return [each for each in await find(SERVICE, 1.0) if each.port == node.http_port]
 
 
-async def until_offered(*ports: int | None) -> list[records.Offer]:
-    """All that is offered, once ports are among it: the network may lose a packet, and a machine be busy."""
+async def wait_for_announcements(*ports: int | None) -> list[records.Offer]:
+    """All announcements, once these ports are among them: a packet may be lost, or a machine be busy."""
     for _ in range(30):
-        offers = await find(SERVICE, 1.0)
-        if {*ports} <= {each.port for each in offers}:
+        announcements = await find(SERVICE, 1.0)
+        if {*ports} <= {each.port for each in announcements}:
             break
-    return list(offers)
+    return list(announcements)
 
 
 @pytest.mark.req("QQ-048", "QQ-049", "QQ-050", "QQ-051", "QQ-052")
-async def test_a_plain_question_for_the_exact_name_is_answered(node: Node) -> None:
+async def test_a_plain_query_for_the_exact_name_is_answered(node: Node) -> None:
     asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     asking.settimeout(5)
     asking.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("127.0.0.1"))
-    # A question for a pointer, written by hand: a number, one question, the name in labels, PTR, IN.
+    # A query for a pointer, written by hand: a number, one question, the name in labels, PTR, IN.
     name = b"".join(bytes((len(part),)) + part for part in (b"_serval:queue", b"_tcp", b"local")) + b"\0"
     question = b"\x12\x34\0\0\0\1\0\0\0\0\0\0" + name + b"\0\x0c\0\1"
 
@@ -116,25 +116,25 @@ async def test_ordinary_tools_find_the_alias(node: Node) -> None:
 
 
 @pytest.mark.req("QQ-053", "QQ-X11")
-async def test_it_is_withdrawn_when_it_stops(tmp_path: Path) -> None:
-    heard: list[bool] = []
+async def test_the_announcement_is_withdrawnat_the_stop(tmp_path: Path) -> None:
+    withdrawn: list[bool] = []
     listeners = []
     loop = asyncio.get_running_loop()
-    made = await queue(tmp_path, "withdrawn")
+    node = await start_queue(tmp_path, "withdrawn")
     for _, opened in sockets.open_sockets():
 
         def read(opened: socket.socket = opened) -> None:
             for offer, is_goodbye in records.parse_offers(SERVICE, opened.recv(9000)):
-                if offer.port == made.http_port:
-                    heard.append(is_goodbye)
+                if offer.port == node.http_port:
+                    withdrawn.append(is_goodbye)
 
         loop.add_reader(opened, read)
         listeners.append(opened)
     try:
-        assert made.http_port in {each.port for each in await until_offered(made.http_port)}
-        await made.stop()
-        await eventually(lambda: True in heard)
-        assert await ours(made) == []
+        assert node.http_port in {each.port for each in await wait_for_announcements(node.http_port)}
+        await node.stop()
+        await eventually(lambda: True in withdrawn)
+        assert await find_ours(node) == []
     finally:
         for opened in listeners:
             loop.remove_reader(opened)
@@ -142,15 +142,17 @@ async def test_it_is_withdrawn_when_it_stops(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("QQ-054")
-async def test_it_may_be_left_alone(tmp_path: Path) -> None:
-    made = await queue(tmp_path, "silent", MDNS_ENABLED="false")
-    assert await ours(made) == []
-    await made.stop()
+async def test_announcements_can_be_disabled(tmp_path: Path) -> None:
+    node = await start_queue(tmp_path, "silent", MDNS_ENABLED="false")
+    assert await find_ours(node) == []
+    await node.stop()
 
 
 @pytest.mark.req("QQ-054")
 @pytest.mark.parametrize("trouble", ["no interface", "no socket"])
-async def test_trouble_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str) -> None:
+async def test_a_failed_announcement_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
     def broken() -> list[tuple[str, socket.socket]]:
         if trouble == "no socket":
             raise OSError(101, "Network is unreachable")
@@ -158,21 +160,21 @@ async def test_trouble_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("runtime.node.discovery.announcer.open_sockets", broken)
     log = io.StringIO()
-    made = await queue(tmp_path, "troubled", log)
+    node = await start_queue(tmp_path, "troubled", log)
     async with httpx.AsyncClient(timeout=60, verify=NO_TLS) as client:
-        assert (await client.get(f"http://127.0.0.1:{made.http_port}/readyz")).status_code == 200
-    await made.stop()
+        assert (await client.get(f"http://127.0.0.1:{node.http_port}/readyz")).status_code == 200
+    await node.stop()
     assert log.getvalue().count("not_announced") == 1
 
 
 @pytest.mark.req("QQ-055")
 async def test_two_queues_have_two_names(tmp_path: Path, node: Node) -> None:
-    # Another process would have another number; here the two are told apart by it alone.
+    # Another process would have another number; here it alone distinguishes the two.
     other = records.Offer(SERVICE, "host-1", "127.0.0.1", 1, {"http_port": "1"})
     announcer = Announcer([other], lambda _: None)
     await announcer.start()
     try:
-        found = {each.instance: each.port for each in await until_offered(node.http_port, 1)}
+        found = {each.instance: each.port for each in await wait_for_announcements(node.http_port, 1)}
     finally:
         await announcer.stop()
     assert found["host-1"] == 1
@@ -184,23 +186,23 @@ async def test_two_queues_have_two_names(tmp_path: Path, node: Node) -> None:
 @pytest.mark.parametrize(("setting", "name"), [("blue green", "blue green"), ("", "queuey.local")])
 async def test_the_name_of_the_deployment_is_announced(tmp_path: Path, setting: str, name: str) -> None:
     """As it is set, or that of the design."""
-    made = await queue(tmp_path, "named", DEPLOYMENT_NAME=setting)
-    offers = await until_offered(made.http_port)
-    await made.stop()
-    assert {each.deployment for each in offers if each.port == made.http_port} == {name}
+    node = await start_queue(tmp_path, "named", DEPLOYMENT_NAME=setting)
+    announcements = await wait_for_announcements(node.http_port)
+    await node.stop()
+    assert {each.deployment for each in announcements if each.port == node.http_port} == {name}
 
 
-async def test_a_name_that_does_not_fit_into_an_announcement_is_refused(tmp_path: Path) -> None:
-    """Before anything is opened."""
+async def test_a_name_that_is_too_long_for_an_announcement_is_refused(tmp_path: Path) -> None:
+    """Before any socket is opened."""
     with pytest.raises(SettingsError, match="DEPLOYMENT_NAME: must have at most 200 bytes"):
-        await queue(tmp_path, "long", DEPLOYMENT_NAME="ü" * 101)
+        await start_queue(tmp_path, "long", DEPLOYMENT_NAME="ü" * 101)
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_nobody_offers_what_does_not_exist() -> None:
+async def test_no_announcement_without_a_service() -> None:
     assert await find_one("_nobody._tcp.local.", 0.3) is None
 
 
 @pytest.mark.parametrize("packet", [b"", b"\0" * 11, b"\xff" * 600, b"\0" * 12 + b"\xc0\x0c\0\x0c\0\1"])
-async def test_garbage_is_left_out(packet: bytes) -> None:
+async def test_malformed_packets_are_ignored(packet: bytes) -> None:
     assert list(records.parse_offers(SERVICE, packet)) == []

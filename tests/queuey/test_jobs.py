@@ -1,4 +1,4 @@
-"""Jobs as everybody sees them: fields, statuses, times and ids."""
+"""The fields, statuses, times and ids of jobs."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ async def test_a_job_from_its_creation_to_its_result(house: House) -> None:
 @pytest.mark.req("QQ-003", "QQ-008")
 @pytest.mark.parametrize("source", STATUSES)
 @pytest.mark.parametrize("target", STATUSES)
-async def test_the_file_has_the_edges_of_the_lifecycle_and_no_others(
+async def test_the_file_allows_the_edges_of_the_lifecycle_only(
     house: House, source: str, target: str
 ) -> None:
-    job = await house.in_status(source)
+    job = await house.create_in_status(source)
     change = "UPDATE jobs SET status = ?, runner_id = 'hand' WHERE job_id = ?"
     if source == target or (source, target) in EDGES:
         house.sql(change, target, job["job_id"])
@@ -51,7 +51,7 @@ async def test_the_file_has_the_edges_of_the_lifecycle_and_no_others(
 
 
 @pytest.mark.req("QQ-003")
-async def test_the_file_knows_no_other_status(house: House) -> None:
+async def test_the_file_allows_no_other_status(house: House) -> None:
     job = await house.create()
     with pytest.raises(sqlite3.IntegrityError):
         house.sql("UPDATE jobs SET status = 'paused' WHERE job_id = ?", job["job_id"])
@@ -71,15 +71,15 @@ async def test_a_new_job_has_all_its_fields(house: House) -> None:
 
 @pytest.mark.req("QQ-010", "QQ-069")
 @pytest.mark.parametrize("status", STATUSES)
-async def test_every_status_shows_the_same_fields(house: House, status: str) -> None:
-    job = await house.in_status(status)
-    shown = await house.get(job["job_id"])
-    assert set(shown) == FIELDS
-    assert shown["status"] == status
+async def test_every_status_has_the_same_fields(house: House, status: str) -> None:
+    job = await house.create_in_status(status)
+    jobs_ = await house.get(job["job_id"])
+    assert set(jobs_) == FIELDS
+    assert jobs_["status"] == status
 
 
 @pytest.mark.req("QQ-012", "QQ-066", "QQ-068")
-async def test_many_at_once_get_ids_of_their_own(house: House) -> None:
+async def test_concurrent_creations_get_ids_of_their_own(house: House) -> None:
     jobs = await asyncio.gather(*(house.create() for _ in range(200)))
     assert len({job["job_id"] for job in jobs}) == 200
     assert {uuid.UUID(job["job_id"]).version for job in jobs} == {4}
@@ -87,7 +87,7 @@ async def test_many_at_once_get_ids_of_their_own(house: House) -> None:
 
 
 @pytest.mark.req("QQ-013")
-async def test_ids_are_upper_case_and_taken_in_any(house: House) -> None:
+async def test_ids_are_upper_case_and_accepted_in_any_case(house: House) -> None:
     job = await house.create()
     assert job["job_id"] == job["job_id"].upper()
     assert await house.get(job["job_id"].lower()) == job
@@ -108,8 +108,8 @@ async def test_times_are_milliseconds_and_the_first_never_changes(house: House) 
 
 @pytest.mark.req("QQ-016")
 @pytest.mark.parametrize("name", ["A54FAF6A-8C15-4BC0-8C1D-49EBA31AD550", "plain", "mit Ümlaut 🦀"])
-async def test_a_runner_is_shown_by_its_own_name(house: House, name: str) -> None:
-    assert (await house.active(name))["runner_id"] == name
+async def test_a_runner_id_is_returned_unchanged(house: House, name: str) -> None:
+    assert (await house.create_active(name))["runner_id"] == name
 
 
 @pytest.mark.req("QQ-019")
@@ -121,7 +121,7 @@ async def test_the_file_is_in_wal_mode(house: House) -> None:
 @pytest.mark.req("QQ-020", "QQ-021")
 async def test_a_restart_changes_nothing(house: House) -> None:
     for status in ("completed", "failed", "active", "pending"):
-        await house.in_status(status)
+        await house.create_in_status(status)
     before = house.rows()
     await house.close()
     await house.open()
@@ -132,7 +132,7 @@ async def test_a_restart_changes_nothing(house: House) -> None:
 
 @pytest.mark.req("QQ-022", "QQ-065")
 @pytest.mark.parametrize("address", ["59ae214373240a255f453cc2fa8d26ab60d6b532", "cas:b3/…/x y", "a" * 512])
-async def test_addresses_are_passed_on_as_they_are(house: House, address: str) -> None:
+async def test_addresses_are_stored_unchanged(house: House, address: str) -> None:
     job = await house.create(binary_addr=address, input_addr=address)
     claimed = await house.claim()
     assert claimed is not None
@@ -154,7 +154,7 @@ async def test_addresses_are_passed_on_as_they_are(house: House, address: str) -
         {"binary_addr": "a", "input_addr": "nul\u0000"},
     ],
 )
-async def test_a_wish_that_is_none_is_refused(house: House, body: dict[str, object]) -> None:
+async def test_an_invalid_job_is_refused(house: House, body: dict[str, object]) -> None:
     answer = await house.ask("POST", "/jobs/create", body)
     assert answer.status_code == 400
     assert answer.json()["error"]["code"] == "VALIDATION_ERROR"

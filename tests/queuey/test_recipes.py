@@ -1,4 +1,4 @@
-"""What a developer finds: recipes, and documents for users."""
+"""Recipes for developers, and documents for users."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def just(*arguments: str) -> str:
 
 @pytest.mark.req("QQ-115")
 def test_the_recipes_are_there() -> None:
-    """Each is listed with what it does, and is something that can be run."""
+    """Each is listed with its description, and can be run."""
     listed = dict(re.findall(r"^    (\S+)(?: \*\w+)? +# (.+)$", just("--list"), re.MULTILINE))
     assert set(listed) >= RECIPES
     sessions = just("--dry-run", *sorted(RECIPES - {"help"}))
-    assert sessions == ""  # What would be run goes to standard error.
+    assert sessions == ""  # A dry run prints to standard error.
 
 
 @pytest.mark.req("QQ-115")
 @pytest.mark.parametrize("recipe", ["lint", "licenses", "test"])
 def test_recipes_are_sessions_of_nox(recipe: str) -> None:
-    """There is one way to do a thing; the recipes name it."""
+    """Each recipe runs one session of nox, and nothing else."""
     text = (ROOT / "noxfile.py").read_text(encoding="utf-8")
     for session in re.findall(r"nox -s (\w+)", just("--show", recipe)):
         assert f"def {session}(session: nox.Session)" in text
@@ -38,7 +38,7 @@ def test_recipes_are_sessions_of_nox(recipe: str) -> None:
 
 @pytest.mark.req("QQ-116")
 def test_documents_for_users_are_linked() -> None:
-    """The README leads to the pages of the system, and these to each other."""
+    """The README links to the pages of the system, and these to each other."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for page in ("docs/how-to/use-queuey.md", "docs/reference/queuey.md"):
         assert f"({page})" in readme

@@ -1,4 +1,4 @@
-"""What is refused, in which words, and that nothing is changed by it."""
+"""Refusals: their codes and messages, and that they change nothing."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.support.queuey.in_process_queue import House
 JSON = {"content-type": "application/json"}
 
 
-def code(answer: Any) -> tuple[int, str]:
-    """Status and code of a refusal, which has the one shape that all of them have."""
+def read_code(answer: Any) -> tuple[int, str]:
+    """Status and code of a refusal, which has the one form that all have."""
     body = answer.json()
     assert answer.headers["content-type"] == "application/json"
     assert set(body) == {"error"}
@@ -28,21 +28,21 @@ def code(answer: Any) -> tuple[int, str]:
 @pytest.mark.req("QQ-056", "QQ-109", "QQ-110")
 @pytest.mark.parametrize("path", ["/jobs/create", "/jobs/claim", "/jobs/x/tickle", "/jobs/x/complete"])
 @pytest.mark.parametrize("body", [b"{", b"[]", b'"text"', b"\xff\xfe", b"{'a': 1}"])
-async def test_what_is_no_object(house: House, path: str, body: bytes) -> None:
+async def test_a_body_that_is_no_object_is_refused(house: House, path: str, body: bytes) -> None:
     answer = await house.ask("POST", path, content=body, headers=JSON)
-    assert code(answer) in ((400, "MALFORMED_JSON"), (400, "VALIDATION_ERROR"))
+    assert read_code(answer) in ((400, "MALFORMED_JSON"), (400, "VALIDATION_ERROR"))
     assert house.rows() == []
 
 
 @pytest.mark.req("QQ-057")
-async def test_the_query_says_nothing(house: House) -> None:
+async def test_the_query_string_is_ignored(house: House) -> None:
     answer = await house.ask("POST", "/jobs/create?binary_addr=b", {})
-    assert code(answer) == (400, "VALIDATION_ERROR")
+    assert read_code(answer) == (400, "VALIDATION_ERROR")
     assert (await house.ask("POST", "/jobs/claim?runner_id=r", {})).status_code == 400
 
 
 @pytest.mark.req("QQ-058")
-async def test_what_belongs_to_the_server_cannot_be_set(house: House) -> None:
+async def test_fields_of_the_server_cannot_be_set(house: House) -> None:
     job = await house.create(status="completed", run_attempts=7, job_id="X", created_at=1, colour="red")
     assert (job["status"], job["run_attempts"]) == ("pending", 0)
     assert job["job_id"] != "X"
@@ -65,25 +65,25 @@ async def test_success_is_200(house: House) -> None:
 
 
 @pytest.mark.req("QQ-111")
-async def test_paths_and_methods(house: House) -> None:
-    assert code(await house.ask("GET", "/nope")) == (404, "ROUTE_NOT_FOUND")
+async def test_wrong_paths_and_methods_are_refused(house: House) -> None:
+    assert read_code(await house.ask("GET", "/nope")) == (404, "ROUTE_NOT_FOUND")
     job = await house.create()
     for method, path in (("DELETE", f"/jobs/{job['job_id']}"), ("GET", f"/jobs/{job['job_id']}/tickle")):
         answer = await house.ask(method, path)
-        assert code(answer) == (405, "METHOD_NOT_ALLOWED")
+        assert read_code(answer) == (405, "METHOD_NOT_ALLOWED")
         assert answer.headers["allow"]
 
 
 @pytest.mark.req("QQ-112")
-async def test_a_body_that_is_too_large(house: House) -> None:
+async def test_a_body_that_is_too_large_is_refused(house: House) -> None:
     body = json.dumps({"binary_addr": "b", "more": "x" * 70_000}).encode()
     answer = await house.ask("POST", "/jobs/create", content=body, headers=JSON)
-    assert code(answer) == (413, "BODY_TOO_LARGE")
+    assert read_code(answer) == (413, "BODY_TOO_LARGE")
     assert house.rows() == []
 
 
 @pytest.mark.req("QQ-109")
-async def test_a_fault_of_the_queue_tells_nothing_of_its_inside(
+async def test_a_fault_of_the_queue_reveals_no_details(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object) -> None:
@@ -92,18 +92,21 @@ async def test_a_fault_of_the_queue_tells_nothing_of_its_inside(
     monkeypatch.setattr(Queue, "count_jobs", broken)
     async with House(tmp_path / "q.db") as house:
         answer = await house.ask("GET", "/counts")
-        assert code(answer) == (500, "INTERNAL_ERROR")
+        assert read_code(answer) == (500, "INTERNAL_ERROR")
         assert "secret" not in answer.text
         assert "secret" in house.log.getvalue()
 
 
 @pytest.mark.req("QQ-109", "QQ-114")
-async def test_what_is_refused_changes_nothing(house: House) -> None:
-    jobs = {status: (await house.in_status(status))["job_id"] for status in ("completed", "failed", "active")}
+async def test_a_refused_request_changes_nothing(house: House) -> None:
+    jobs = {
+        status: (await house.create_in_status(status))["job_id"]
+        for status in ("completed", "failed", "active")
+    }
     jobs["pending"] = (await house.create())["job_id"]
     before, changes = house.rows(), house.sql("SELECT count(*) FROM job_changes")
     completed = {"status": "completed", "output_addr": "other"}
-    asked: list[tuple[str, str, Any]] = [
+    requests_: list[tuple[str, str, Any]] = [
         ("POST", "/jobs/create", {"binary_addr": ""}),
         ("POST", "/jobs/claim", {"runner_id": ""}),
         ("GET", "/jobs/nobody", None),
@@ -122,15 +125,15 @@ async def test_what_is_refused_changes_nothing(house: House) -> None:
         ),
         *(("POST", f"/jobs/{jobs[status]}/cancel", None) for status in ("completed", "failed")),
     ]
-    for method, path, body in asked:
-        status, _ = code(await house.ask(method, path, body))
+    for method, path, body in requests_:
+        status, _ = read_code(await house.ask(method, path, body))
         assert 400 <= status < 500, (method, path, body)
         assert house.rows() == before, (method, path, body)
     assert house.sql("SELECT count(*) FROM job_changes") == changes
 
 
 @pytest.mark.req("QQ-117")
-async def test_what_the_spec_says_is_what_there_is(house: House) -> None:
+async def test_the_api_is_that_of_the_spec(house: House) -> None:
     described = (await house.ask("GET", "/openapi.json")).json()
     routes = {
         (method.route.method.lower(), method.route.path)
@@ -148,13 +151,13 @@ async def test_what_the_spec_says_is_what_there_is(house: House) -> None:
 
 @pytest.mark.req("QQ-X09", "QQ-X10")
 async def test_health_metrics_pages_and_log(house: House) -> None:
-    job = await house.active("r")
+    job = await house.create_active("r")
     for path in ("/healthz", "/readyz", "/docs", "/openapi.json"):
         assert (await house.ask("GET", path)).status_code == 200, path
     metrics = (await house.ask("GET", "/metrics")).text
     assert 'charter_entities{entity="job",state="ACTIVE"} 1.0' in metrics
-    moves = [line for line in house.lines() if line["event"] == "transition"]
-    assert [(each["transition"], each["job_id"]) for each in moves] == [
+    transitions = [line for line in house.lines() if line["event"] == "transition"]
+    assert [(each["transition"], each["job_id"]) for each in transitions] == [
         ("create", job["job_id"]),
         ("claim", job["job_id"]),
     ]

@@ -1,4 +1,4 @@
-"""Binaries that do what they should, and those that try what they must not: all are contained."""
+"""Well-behaved and hostile binaries: all are contained."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ HASTY = Limits(seconds=2.0, fuel=0, memory_bytes=16 << 20, output_bytes=1 << 20)
 
 
 class Box:
-    """A pool of sandboxes and a way to run a sample in it."""
+    """A pool of sandboxes and a helper to run a sample in it."""
 
     def __init__(self, sandboxes: SandboxPool, folder: Path) -> None:
         self.sandboxes = sandboxes
         self._folder = folder
 
     async def run(
-        self, name: str, given: bytes = b"", content: bytes | None = None
+        self, name: str, input_: bytes = b"", content: bytes | None = None
     ) -> tuple[SandboxResult, bytes, bytes]:
-        """How it ended, what it wrote and what it complained of."""
+        """The result of the run, its output and its standard error."""
         path = self._folder / f"{name}.wasm"
         path.write_bytes(binary(name) if content is None else content)
         async with self.sandboxes.scratch() as scratch:
             stdin = scratch / "stdin"
-            stdin.write_bytes(given)
+            stdin.write_bytes(input_)
             run = await self.sandboxes.run(name, path, stdin, scratch)
             return run, run.stdout.read_bytes(), run.stderr.read_bytes()
 
@@ -42,8 +42,8 @@ async def box(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Box]:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def hasty(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Box]:
-    """One in which time runs out soon."""
+async def hasty_box(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Box]:
+    """One with a short time limit."""
     async with SandboxPool(HASTY) as sandboxes:
         yield Box(sandboxes, tmp_path_factory.mktemp("hasty"))
 
@@ -62,14 +62,14 @@ async def test_words_are_counted(box: Box, text: bytes, count: int) -> None:
 
 
 @pytest.mark.req("QQ-X01")
-async def test_what_is_read_is_written(box: Box) -> None:
-    given = bytes(range(256)) * 1000
-    run, written, complaints = await box.run("echo", given)
-    assert (run.exit_code, written, complaints) == (0, given, b"")
+async def test_echo_returns_its_input(box: Box) -> None:
+    input_ = bytes(range(256)) * 1000
+    run, written, complaints = await box.run("echo", input_)
+    assert (run.exit_code, written, complaints) == (0, input_, b"")
 
 
 @pytest.mark.req("QQ-X04")
-async def test_complaints_and_codes_are_kept(box: Box) -> None:
+async def test_standard_error_and_exit_codes_are_stored(box: Box) -> None:
     assert (await box.run("complain"))[2] == b"this is not right\n"
     run, _, _ = await box.run("exit")
     assert (run.exit_code, run.reason) == (7, "EXITED")
@@ -84,7 +84,9 @@ async def test_complaints_and_codes_are_kept(box: Box) -> None:
         ("hog", "TRAPPED"),
     ],
 )
-async def test_what_must_not_be_is_ended_and_the_next_one_runs(box: Box, name: str, reason: str) -> None:
+async def test_a_binary_that_breaks_a_limit_is_ended_and_the_next_one_runs(
+    box: Box, name: str, reason: str
+) -> None:
     run, written, _ = await box.run(name)
     assert run.reason == reason
     assert len(written) <= LIMITS.output_bytes
@@ -96,16 +98,20 @@ async def test_what_must_not_be_is_ended_and_the_next_one_runs(box: Box, name: s
 @pytest.mark.parametrize(
     ("name", "reason"), [("loop", "OUT_OF_TIME"), ("sleep", "OUT_OF_TIME"), ("flood", "OUTPUT_TOO_LARGE")]
 )
-async def test_what_does_not_end_is_ended_and_the_next_one_runs(hasty: Box, name: str, reason: str) -> None:
-    run, written, _ = await hasty.run(name)
+async def test_a_binary_that_does_not_end_is_killed_and_the_next_one_runs(
+    hasty_box: Box, name: str, reason: str
+) -> None:
+    run, written, _ = await hasty_box.run(name)
     assert run.reason == reason
     assert len(written) <= HASTY.output_bytes
-    assert (await hasty.run("noop"))[0].reason is None
+    assert (await hasty_box.run("noop"))[0].reason is None
 
 
 @pytest.mark.req("QQ-X02")
 @pytest.mark.parametrize("name", ["files", "surroundings"])
-async def test_there_is_nothing_to_be_found(box: Box, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_sandbox_has_no_files_environment_or_network(
+    box: Box, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SECRET", "s3cret")
     run, _, _ = await box.run(name)
     assert (run.exit_code, run.reason) == (0, None)
@@ -119,7 +125,7 @@ async def test_there_is_nothing_to_be_found(box: Box, name: str, monkeypatch: py
         '(module (table 10000000 funcref) (memory (export "memory") 1) (func (export "_start")))',
     ],
 )
-async def test_too_much_from_the_start(box: Box, text: str) -> None:
+async def test_a_binary_that_needs_too_much_from_the_start_is_refused(box: Box, text: str) -> None:
     import wasmtime
 
     run, _, _ = await box.run(f"large{len(text)}", content=bytes(wasmtime.wat2wasm(text)))
@@ -136,7 +142,7 @@ async def test_too_much_from_the_start(box: Box, text: str) -> None:
         ("foreign", None),
     ],
 )
-async def test_what_is_no_wasi_binary(box: Box, name: str, content: bytes | None) -> None:
+async def test_a_file_that_is_no_wasi_binary_is_refused(box: Box, name: str, content: bytes | None) -> None:
     import wasmtime
 
     if content is None:

@@ -54,7 +54,7 @@ class Lines(io.StringIO):
 def make_call(
     world: HandWorld,
     *,
-    caller: str = "gateway",
+    caller: str = "desk",
     deadline: float | None = None,
     lines: Lines | None = None,
     level: str = "DEBUG",

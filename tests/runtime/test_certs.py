@@ -87,7 +87,7 @@ def test_another_authority_does_not_vouch_for_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("deployment", ["microservices", "monolith"])
 def test_the_files_are_those_that_compose_asks_for(tmp_path: Path, deployment: str) -> None:
-    """The folder has what the generated compose file takes as secrets, and not the authority's key."""
+    """The folder has the secrets of the generated compose file, and not the authority's key."""
     path = ROOT / f"generated/taskqueue/deploy/{deployment}/compose.yaml"
     wanted: dict[str, Any] = quick_yaml.read(path.read_text())["secrets"]
 
@@ -168,7 +168,7 @@ def test_compose_looks_where_the_certificates_are_made(
 def test_the_page_on_deploying_names_files_that_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever copies its commands finds the certificates where the commands look for them."""
+    """The commands in it find the certificates."""
     text = (ROOT / "docs/how-to/deploy.md").read_text(encoding="utf-8")
     found = re.findall(r"-- (\w+\.\w+) .*--ca-file (\S+)", text)
     assert found
@@ -181,7 +181,7 @@ def test_the_page_on_deploying_names_files_that_are_made(
 def test_certificates_of_the_shared_folder_are_kept_and_mentioned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who has certificates from before is told how to go on with them."""
+    """For earlier certificates there is a hint on how to use them."""
     monkeypatch.chdir(tmp_path)
     make_certificates(SYSTEM, "microservices", tmp_path / "certs")
     before = (tmp_path / "certs/ca.crt").read_bytes()
@@ -200,7 +200,7 @@ def test_the_folder_keeps_itself_out_of_version_control(tmp_path: Path) -> None:
     assert (tmp_path / "keys" / ".gitignore").read_text() == "*\n"
 
 
-def test_an_unknown_deployment_is_told_with_what_was_meant(tmp_path: Path) -> None:
+def test_an_unknown_deployment_is_reported_with_a_suggestion(tmp_path: Path) -> None:
     """A wrong name ends with exit code 2, a suggestion, and nothing written."""
     result = run("taskqueue.microservice", "--out", tmp_path / "none")
 

@@ -43,7 +43,7 @@ def test_ids_are_random_and_keys_begin_with_the_time() -> None:
 
 
 def test_later_keys_are_greater() -> None:
-    """Within a call and from call to call, as far as the clock tells them apart."""
+    """Within a call and from call to call, as far as the clock advances."""
     keys = [*WORLD.new_keys(16_384)]
     assert keys == sorted(keys)
     made_ms = time.time_ns() // 1_000_000
@@ -52,7 +52,7 @@ def test_later_keys_are_greater() -> None:
     assert WORLD.new_keys(0) == []
 
 
-def test_a_key_is_what_time_number_and_chance_make_it() -> None:
+def test_a_key_is_made_of_time_number_and_chance() -> None:
     drawn = "0123456789abfedcba987654"
     assert ordered_uuids(0x0123_4567_89AB * 1_000_000 + 999_999, drawn) == [
         "01234567-89ab-7fff-8000-0123456789ab",
@@ -60,7 +60,7 @@ def test_a_key_is_what_time_number_and_chance_make_it() -> None:
     ]
 
 
-def test_what_is_a_uuid() -> None:
+def test_is_uuid() -> None:
     """Any version in lowercase, and nothing else."""
     assert is_uuid("01234567-89ab-7fff-8000-0123456789ab")
     for text in ("", "01234567-89AB-7fff-8000-0123456789ab", "0123456789ab7fff80000123456789ab", "x" * 36):

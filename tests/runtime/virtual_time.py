@@ -13,14 +13,17 @@ from runtime.world import RealWorld
 
 
 class LoopWorld(RealWorld):
-    """The real world, but for the clock that runs on: it is that of the event loop."""
+    """The real world with the clock of the event loop."""
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
 
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
 
 class _InOrder(VirtualLoop):
-    """Calls what is ready in its order, as every loop does but those that look for races."""
+    """Runs ready callbacks in their order, as every loop does but those that look for races."""
 
     def _process_events(self, _event_list: list[Any], /) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Tests of the proof in containers, with a `docker` that notes what it is asked and answers from a file."""
+"""Tests of the proof in containers, with a fake `docker` that records its calls and answers from a file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PORT = 23456
 
 
 class Docker:
-    """What the program was asked, and what it is to answer."""
+    """The calls of the fake program, and its answers."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -104,10 +104,10 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     return found
 
 
-def test_what_nobody_calls_is_proven_by_its_store(
+def test_containers_without_an_ingress_are_proven_by_their_store(
     docker: Docker, seen: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each replica and the store are lost while something is worked on, and all is taken away at last.
+    """Each replica and the store are killed while a job runs, and all containers are removed at the end.
 
     The store is used by its published port with a key of its own; one that is there for something else stays
     where it is, and those who are to be denied have a wrong one.
@@ -149,10 +149,10 @@ def test_who_is_let_in_or_says_too_much_fails_the_proof(docker: Docker, answer: 
 
 
 @pytest.mark.parametrize(
-    ("name", "why"), [("demo", "did not come out as expected"), ("interrupted", "has come to its end")]
+    ("name", "why"), [("demo", "The demo failed"), ("interrupted", "job that was started has ended")]
 )
 @pytest.mark.usefixtures("seen")
-def test_what_does_not_come_out_fails_the_proof(
+def test_a_failed_demo_fails_the_proof(
     docker: Docker, monkeypatch: pytest.MonkeyPatch, name: str, why: str
 ) -> None:
     async def fails(*_given: object, **_named: object) -> int:
@@ -175,11 +175,13 @@ def test_containers_that_do_not_start_are_taken_away(docker: Docker) -> None:
     ]
 
 
-def test_what_is_called_is_proven_by_calls(docker: Docker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tables tell which of the two a deployment is."""
+def test_containers_with_an_ingress_are_proven_by_calls(
+    docker: Docker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The generated tables decide which of the two a deployment is."""
     proven: list[bool] = []
     monkeypatch.setattr(
-        compose_proof.Proof, "prove", lambda _self, *, loses_master: proven.append(loses_master)
+        compose_proof.IngressProof, "prove", lambda _self, *, with_failover: proven.append(with_failover)
     )
     assert compose_proof.main(["priority.compose", "--sentinel"]) == 0
     assert proven == [True]
@@ -187,6 +189,6 @@ def test_what_is_called_is_proven_by_calls(docker: Docker, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("words", [[], ["objectqueue"], ["objectqueue.compose", "--faster"]])
-def test_wrong_words_are_told(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arguments_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert compose_proof.main(words) == 2
     assert "usage: python -m scripts.compose_proof <system>.<deployment>" in capsys.readouterr().err

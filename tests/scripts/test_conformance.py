@@ -62,7 +62,7 @@ def test_counts_requirements_and_resolutions_apart(
 )
 def test_finds_each_place_of_a_mark(tmp_path: Path, source: str) -> None:
     """Marks count on functions, classes, modules and parameters."""
-    report = conformance.examine(project(tmp_path, source))
+    report = conformance.compare(project(tmp_path, source))
 
     assert report.errors == []
     assert report.systems[0].requirements.missing == ["DM-003", "DM-004", "DM-006"]
@@ -79,7 +79,7 @@ def test_finds_each_place_of_a_mark(tmp_path: Path, source: str) -> None:
 )
 def test_text_is_no_mark(tmp_path: Path, source: str) -> None:
     """Comments, strings and other marks carry no id."""
-    report = conformance.examine(project(tmp_path, source))
+    report = conformance.compare(project(tmp_path, source))
 
     assert report.errors == []
     assert report.systems[0].requirements.missing == ["DM-001", "DM-002", "DM-003", "DM-004", "DM-006"]
@@ -99,7 +99,7 @@ def test_unknown_id_is_an_error_with_its_place(tmp_path: Path, capsys: pytest.Ca
 
 def test_unreadable_test_file_is_an_error(tmp_path: Path) -> None:
     """A test file that Python cannot parse is reported instead of ignored."""
-    report = conformance.examine(project(tmp_path, "x = 1\ndef (:\n"))
+    report = conformance.compare(project(tmp_path, "x = 1\ndef (:\n"))
 
     assert [error.startswith("tests/deep/test_demo.py:2: cannot be parsed") for error in report.errors] == [
         True
@@ -109,7 +109,7 @@ def test_unreadable_test_file_is_an_error(tmp_path: Path) -> None:
 def test_an_id_belongs_to_one_line(tmp_path: Path) -> None:
     """An id listed twice, in one checklist or in two, is an error with its place."""
     project(tmp_path, checklist="- DM-001: one.\n- DM-001: again.\n")
-    report = conformance.examine(project(tmp_path, checklist="\n- DM-001: theirs.\n", system="other"))
+    report = conformance.compare(project(tmp_path, checklist="\n- DM-001: theirs.\n", system="other"))
 
     assert report.errors == [
         "spec/demo/requirements.md:2: DM-001 is already in the checklist of demo",
@@ -184,7 +184,7 @@ def test_json_has_the_same_facts(tmp_path: Path, capsys: pytest.CaptureFixture[s
 )
 def test_neighbours_become_ranges(ids: list[str], text: str) -> None:
     """Three or more ids in a row are written as a range of one prefix."""
-    assert conformance.compact(ids) == text
+    assert conformance.format_ids(ids) == text
 
 
 def test_task_queue_checklist_is_whole() -> None:
@@ -212,8 +212,8 @@ def test_command_line_runs() -> None:
 
 
 def test_ids_may_have_a_letter(tmp_path: Path) -> None:
-    """What goes beyond the requirements is counted by itself, and neighbours are told as a range."""
+    """Ids with a letter are counted by themselves, and neighbours are listed as a range."""
     checklist = "- SH-001: a\n- SH-X01: b\n- SH-X02: c\n- SH-X03: d\n"
-    (report,) = conformance.examine(project(tmp_path, checklist=checklist)).systems
+    (report,) = conformance.compare(project(tmp_path, checklist=checklist)).systems
     assert report.requirements.missing == ["SH-001", "SH-X01", "SH-X02", "SH-X03"]
-    assert conformance.compact(report.requirements.missing) == "SH-001, SH-X01…SH-X03"
+    assert conformance.format_ids(report.requirements.missing) == "SH-001, SH-X01…SH-X03"

@@ -30,10 +30,10 @@ def listener() -> Iterator[socket.socket]:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A loopback port that is taken but refuses connections."""
+    """A loopback port that is in use but refuses connections."""
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
-        yield port_of(holder)
+        yield read_port(holder)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def silent_port() -> Iterator[int]:
                 break
         else:
             pytest.fail("the backlog takes every connection")
-        yield port_of(server)
+        yield read_port(server)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def addresses(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[bytes]]:
     return answer
 
 
-def port_of(server: socket.socket) -> int:
+def read_port(server: socket.socket) -> int:
     port = server.getsockname()[1]
     assert isinstance(port, int)
     return port
@@ -83,7 +83,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
-def only_line(output: str) -> dict[str, Any]:
+def read_only_line(output: str) -> dict[str, Any]:
     (line,) = output.splitlines()
     found = json.loads(line)
     assert isinstance(found, dict)
@@ -93,12 +93,12 @@ def only_line(output: str) -> dict[str, Any]:
 @pytest.mark.req("TQ-180", "TQ-181", "TQ-183")
 def test_open_port_is_healthy(listener: socket.socket) -> None:
     """Mode tcp ends with 0 for a port that accepts connections and logs all options."""
-    target = f"127.0.0.1:{port_of(listener)}"
+    target = f"127.0.0.1:{read_port(listener)}"
 
     done = run("--mode", "tcp", "--target", target, *PATIENT, "--service", "gateway")
 
     assert (done.returncode, done.stderr) == (0, "")
-    line = only_line(done.stdout)
+    line = read_only_line(done.stdout)
     assert isinstance(line.pop("ts_ms"), int)
     assert line.pop("latency_ms") >= 0
     assert line == {
@@ -115,7 +115,7 @@ def test_open_port_is_healthy(listener: socket.socket) -> None:
 @pytest.mark.req("TQ-180")
 def test_timeout_and_service_are_optional(listener: socket.socket) -> None:
     """Mode and target are enough, the timeout is then 1000 ms and the service is the check itself."""
-    target = f"127.0.0.1:{port_of(listener)}"
+    target = f"127.0.0.1:{read_port(listener)}"
 
     done = run("--mode", "tcp", "--target", target)
     for _ in range(9):
@@ -124,8 +124,8 @@ def test_timeout_and_service_are_optional(listener: socket.socket) -> None:
             done = run("--mode", "tcp", "--target", target)
 
     assert done.returncode == 0
-    assert only_line(done.stdout)["service"] == "healthcheck"
-    assert healthcheck._parser().parse_args(["--mode", "tcp", "--target", target]).timeout_ms == 1000
+    assert read_only_line(done.stdout)["service"] == "healthcheck"
+    assert healthcheck._create_parser().parse_args(["--mode", "tcp", "--target", target]).timeout_ms == 1000
 
 
 @pytest.mark.req("TQ-181", "TQ-183")
@@ -134,7 +134,7 @@ def test_closed_port_is_unhealthy(closed_port: int) -> None:
     done = run("--mode", "tcp", "--target", f"127.0.0.1:{closed_port}", *PATIENT)
 
     assert (done.returncode, done.stderr) == (1, "")
-    line = only_line(done.stdout)
+    line = read_only_line(done.stdout)
     assert (line["level"], line["message"]) == ("ERROR", "target cannot be reached: Connection refused")
 
 
@@ -144,24 +144,26 @@ def test_silent_target_ends_with_the_timeout(silent_port: int) -> None:
     done = run("--mode", "tcp", "--target", f"127.0.0.1:{silent_port}", "--timeout-ms", "300")
 
     assert done.returncode == 1
-    assert only_line(done.stdout)["message"] == "target did not answer within 300 ms"
+    assert read_only_line(done.stdout)["message"] == "target did not answer within 300 ms"
 
 
 @pytest.mark.req("TQ-182", "CH-83")
 def test_worker_mode_connects_to_the_coordinator(listener: socket.socket, closed_port: int) -> None:
     """Mode worker follows whether the coordinator's port accepts a TCP connection."""
-    up = run("--mode", "worker", "--target", f"127.0.0.1:{port_of(listener)}", *PATIENT)
+    up = run("--mode", "worker", "--target", f"127.0.0.1:{read_port(listener)}", *PATIENT)
     down = run("--mode", "worker", "--target", f"127.0.0.1:{closed_port}", *PATIENT)
 
-    assert (up.returncode, only_line(up.stdout)["message"]) == (0, "coordinator accepts connections")
+    assert (up.returncode, read_only_line(up.stdout)["message"]) == (0, "coordinator accepts connections")
     assert down.returncode == 1
-    assert only_line(down.stdout)["message"] == "coordinator cannot be reached: Connection refused"
+    assert read_only_line(down.stdout)["message"] == "coordinator cannot be reached: Connection refused"
 
 
 @pytest.mark.req("TQ-182")
 def test_check_sends_nothing(listener: socket.socket) -> None:
     """A check opens a connection and closes it without a byte, so it cannot act on the target."""
-    assert healthcheck.main(["--mode", "worker", "--target", f"127.0.0.1:{port_of(listener)}", *PATIENT]) == 0
+    assert (
+        healthcheck.main(["--mode", "worker", "--target", f"127.0.0.1:{read_port(listener)}", *PATIENT]) == 0
+    )
 
     connection, _ = listener.accept()
     with connection:
@@ -204,7 +206,7 @@ def test_bad_arguments_exit_2(arguments: list[str], complaint: str) -> None:
         ("[fe80::1%eth0]:80", ("fe80::1%eth0", 80)),
     ],
 )
-def test_targets_that_are_taken(text: str, target: tuple[str, int]) -> None:
+def test_targets_that_are_accepted(text: str, target: tuple[str, int]) -> None:
     """A target is a name, an IPv4 address or a bracketed IPv6 address with a port."""
     assert healthcheck.parse_target(text) == target
 
@@ -239,12 +241,12 @@ def test_ipv6_target_is_looked_up_without_brackets(
     listener: socket.socket, addresses: Callable[..., list[bytes]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A bracketed IPv6 target is resolved bare and logged in brackets."""
-    asked = addresses(port_of(listener))
+    asked = addresses(read_port(listener))
 
     assert healthcheck.main(["--mode", "tcp", "--target", "[::1]:50051", *PATIENT]) == 0
 
     assert asked == [b"::1"]
-    assert only_line(capsys.readouterr().out)["target"] == "[::1]:50051"
+    assert read_only_line(capsys.readouterr().out)["target"] == "[::1]:50051"
 
 
 @pytest.mark.req("TQ-181")
@@ -256,19 +258,19 @@ def test_one_good_address_is_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A refusing and a silent address leave enough of the one budget for the address behind them."""
-    addresses(closed_port, silent_port, port_of(listener))
+    addresses(closed_port, silent_port, read_port(listener))
     shares: dict[int, float] = {}
     connect = healthcheck._connect
 
-    def impatient(family: int, address: tuple[str, int], timeout: float) -> socket.socket:
+    def connect_without_waiting(family: int, address: tuple[str, int], timeout: float) -> socket.socket:
         """The share of the silent one is noted, and not waited for."""
         shares[address[1]] = timeout
         return connect(family, address, 0.1 if address[1] == silent_port else timeout)
 
-    monkeypatch.setattr(healthcheck, "_connect", impatient)
+    monkeypatch.setattr(healthcheck, "_connect", connect_without_waiting)
 
     assert healthcheck.main(["--mode", "tcp", "--target", "node:1", *PATIENT]) == 0
-    assert list(shares) == [closed_port, silent_port, port_of(listener)]
+    assert list(shares) == [closed_port, silent_port, read_port(listener)]
     assert shares[silent_port] <= 30
 
 
@@ -281,11 +283,11 @@ def test_several_silent_addresses_share_the_timeout(
     shares: list[float] = []
     connect = healthcheck._connect
 
-    def recorded(family: int, address: tuple[str | int | bytes, ...], timeout: float) -> None:
+    def record_timeout(family: int, address: tuple[str | int | bytes, ...], timeout: float) -> None:
         shares.append(timeout)
         connect(family, address, timeout)
 
-    monkeypatch.setattr(healthcheck, "_connect", recorded)
+    monkeypatch.setattr(healthcheck, "_connect", record_timeout)
 
     # On a busy machine the time may be over before the first of them is tried.
     while not shares:
@@ -313,7 +315,7 @@ def test_name_resolution_counts_against_the_timeout(
     finally:
         release.set()
     assert ended.wait(timeout=30)
-    assert only_line(capsys.readouterr().out)["message"] == "target did not answer within 50 ms"
+    assert read_only_line(capsys.readouterr().out)["message"] == "target did not answer within 50 ms"
 
 
 @pytest.mark.req("TQ-181")
@@ -328,7 +330,7 @@ def test_unknown_name_is_unhealthy(
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
     assert healthcheck.main(["--mode", "worker", "--target", "coordinator:50054", *PATIENT]) == 1
-    message = only_line(capsys.readouterr().out)["message"]
+    message = read_only_line(capsys.readouterr().out)["message"]
     assert message == "coordinator cannot be reached: Name or service not known"
 
 
@@ -349,7 +351,9 @@ def test_connection_to_itself_is_unhealthy(
 
     assert healthcheck.main(["--mode", "tcp", "--target", "127.0.0.1:50051", *PATIENT]) == 1
     assert met == [True]
-    assert only_line(capsys.readouterr().out)["message"] == "target cannot be reached: connection refused"
+    assert (
+        read_only_line(capsys.readouterr().out)["message"] == "target cannot be reached: connection refused"
+    )
 
 
 @pytest.mark.req("TQ-180")

@@ -16,7 +16,7 @@ from scripts import healthcheck
 PATIENT = ("--timeout-ms", "60000")
 
 
-class Answering:
+class AnsweringServer:
     """A server that answers every connection with the same bytes, behind TLS if it has a certificate."""
 
     def __init__(self, answer: bytes, context: ssl.SSLContext | None = None) -> None:
@@ -28,7 +28,7 @@ class Answering:
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
-    def __enter__(self) -> Answering:
+    def __enter__(self) -> AnsweringServer:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,7 +71,7 @@ def test_http_is_healthy_by_its_status(
     answer: bytes, code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The mode `http` asks for the path of the target and looks at the first line of the answer."""
-    with Answering(answer) as server:
+    with AnsweringServer(answer) as server:
         target = f"127.0.0.1:{server.port}/readyz"
         assert healthcheck.main(["--mode", "http", "--target", target, *PATIENT]) == code
     line = json.loads(capsys.readouterr().out)
@@ -80,13 +80,13 @@ def test_http_is_healthy_by_its_status(
 
 
 def test_http_behind_tls_is_asked_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever answers a plain request with an alert is asked again, under TLS."""
+    """A server that answers a plain request with an alert is asked again, under TLS."""
     issued = Authority("shop").issue("till")
     (tmp_path / "crt").write_bytes(issued.certificate)
     (tmp_path / "key").write_bytes(issued.key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
-    with Answering(b"HTTP/1.1 200 OK\r\n\r\n", context) as server:
+    with AnsweringServer(b"HTTP/1.1 200 OK\r\n\r\n", context) as server:
         target = f"127.0.0.1:{server.port}/"
         assert healthcheck.main(["--mode", "http", "--target", target, *PATIENT]) == 0
     assert json.loads(capsys.readouterr().out)["message"] == "target answers 200"

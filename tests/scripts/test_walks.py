@@ -1,4 +1,4 @@
-"""The page of walks: what it says is in the code, and one SubmitJob goes through few files."""
+"""The page of walks: its files and functions exist, and one SubmitJob goes through few files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ import ast
 import re
 from pathlib import Path
 
-from scripts.walks import CLIENT, PAGE, WALKS, Step, Visit, drawing, files, keep_own, visits
+from scripts.walks import (
+    CLIENT,
+    PAGE,
+    WALKS,
+    EnteredFunction,
+    Visit,
+    draw_sequence,
+    group_visits,
+    list_files,
+    select_own_steps,
+)
 
 ROOT = Path(__file__).parents[2]
 MOST_FILES = 25
@@ -15,8 +25,10 @@ ROW = re.compile(r"^\| \[(?P<file>[\w/.]+)\]\(\.\./\.\./(?P=file)\) \| (?P<funct
 WALK, WORKED = WALKS[0], WALKS[1]
 
 
-def step(moment: int, node: str, function: str, call: tuple[str, str, str] | None, task: str = "t") -> Step:
-    return Step(moment, node, f"runtime/{node}.py", function, task, call)
+def step(
+    moment: int, node: str, function: str, call: tuple[str, str, str] | None, task: str = "t"
+) -> EnteredFunction:
+    return EnteredFunction(moment, node, f"runtime/{node}.py", function, task, call)
 
 
 def test_every_file_and_function_of_the_page_is_there() -> None:
@@ -29,8 +41,8 @@ def test_every_file_and_function_of_the_page_is_there() -> None:
             each.name for each in ast.walk(source) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
         }
         named = {name.rpartition(".")[2] for name in re.findall(r"`([^`]+)`", row["functions"])}
-        made = {name for name in named if name == "__init__"}
-        assert named - made <= defined, row["file"]
+        visits = {name for name in named if name == "__init__"}
+        assert named - visits <= defined, row["file"]
 
 
 def test_one_submit_goes_through_few_files() -> None:
@@ -51,36 +63,36 @@ def test_a_walk_has_the_steps_of_its_request_alone() -> None:
         step(5, "queue", "sweep", None, "c"),
         step(6, "gateway", "flush", own, ""),
     ]
-    assert [each.moment for each in keep_own(WALK, steps)] == [1, 2, 3]
+    assert [each.moment for each in select_own_steps(WALK, steps)] == [1, 2, 3]
 
 
-def test_a_worker_that_finds_a_job_by_itself_belongs_to_its_walk() -> None:
+def test_a_worker_that_claims_a_job_belongs_to_its_walk() -> None:
     steps = [
         step(1, "api", "answer", (CLIENT, WORKED.method, "1")),
         step(2, "worker-1", "claim", None, "b"),
         step(3, "api", "sweep", None, "c"),
     ]
-    assert [each.moment for each in keep_own(WORKED, steps)] == [1, 2]
+    assert [each.moment for each in select_own_steps(WORKED, steps)] == [1, 2]
 
 
-def test_steps_are_told_by_call() -> None:
+def test_steps_are_grouped_by_call() -> None:
     call = (CLIENT, "A.Submit", "1")
     steps = [step(1, "api", "A.<locals>.b", call), step(2, "api", "c", call), step(3, "worker", "d", None)]
-    assert visits(steps) == [
+    assert group_visits(steps) == [
         Visit(CLIENT, "api", "A.Submit", {"runtime/api.py": ["A.b", "c"]}),
         Visit(None, "worker", "finds work and does it", {"runtime/worker.py": ["d"]}),
     ]
-    assert files(steps) == ["runtime/api.py", "runtime/worker.py"]
+    assert list_files(steps) == ["runtime/api.py", "runtime/worker.py"]
 
 
 def test_a_walk_is_drawn_with_a_column_for_each_node() -> None:
-    made = [
+    visits = [
         Visit("anybody", "api", "A.One", {}),
         Visit("api", "store", "B.Two", {}),
         Visit("store", "api", "A.One", {}),
         Visit(None, "store", "C", {}),
     ]
-    assert list(drawing(made)) == [
+    assert list(draw_sequence(visits)) == [
         "client         api            store",
         "|-- 1 A.One -->|              |",
         "|              |-- 2 B.Two -->|",

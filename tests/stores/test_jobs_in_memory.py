@@ -152,7 +152,7 @@ async def test_a_terminal_state_never_changes(edges: list[tuple[int, int]]) -> N
 async def test_the_store_stamps_and_nobody_else() -> None:
     """Each stamp is the store's time at its transition; what a record brings along is overwritten."""
     fixture = Fixture()
-    call = make_call(fixture.world)
+    call = make_call(fixture.world, caller="gateway")
     forged = JobRecord("x", b"", "t", status=DONE, created_at_ms=1, started_at_ms=0)
     await fixture.store.create(forged, call)
     fixture.world.wall_ms += 10
@@ -247,7 +247,7 @@ async def test_an_entity_is_created_once_and_by_its_creators() -> None:
 async def test_a_delete_needs_its_state_and_its_caller() -> None:
     """Only in the expected state, only in one that may be deleted, and only by whom the lifecycle names."""
     fixture = Fixture()
-    call = make_call(fixture.world, lines=fixture.lines)
+    call = make_call(fixture.world, caller="gateway", lines=fixture.lines)
     await fixture.in_state(RUNNING)
     assert await fixture.store.delete("x", QUEUED, call) == Transitioned(False, RUNNING)
     assert await fixture.store.delete("x", RUNNING, call) == Transitioned(False, RUNNING)
@@ -324,7 +324,7 @@ async def test_a_record_may_be_any_frozen_struct() -> None:
 
     world = HandWorld()
     store: MemoryStore[Named] = MemoryStore(SYSTEM, JOB, Named, world, Metrics())
-    before = (await store.create(Named(job_id="x"), make_call(world))).record
+    before = (await store.create(Named(job_id="x"), make_call(world, caller="gateway"))).record
     assert await store.transition("x", "dispatch", make_call(world, caller="coordinator")) == Transitioned(
         True, RUNNING
     )

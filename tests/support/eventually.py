@@ -1,4 +1,4 @@
-"""The one way in which tests wait: for something to come about, never for a fixed time and never for ever."""
+"""Polling for a condition with a timeout: the one way in which tests wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 Seen = TypeVar("Seen")
 
 PATIENCE_S = 90.0
-"""Far more than anything takes, because the machine may be busy."""
+"""The default timeout: far more than anything takes, because the machine may be busy."""
 SOMETHING = "what was awaited comes about"
 
 
@@ -39,9 +39,9 @@ async def eventually(
     wanted: Callable[[Any], object] = bool,
     patience: float = PATIENCE_S,
 ) -> Any:
-    """Look until what is seen is as wanted, and return it; fail with the last sight of it.
+    """Poll until the value is as wanted, and return it; fail with the last value at the timeout.
 
-    The look may be a coroutine function or a plain one. Time is that of the event loop, virtual or not.
+    `look` may be a coroutine function or a plain one. Time is that of the event loop, virtual or not.
     """
     clock = asyncio.get_running_loop().time
     until = clock() + patience
@@ -75,7 +75,7 @@ def wait_until(
 
 
 def _pauses() -> Iterator[float]:
-    """About a quarter of the time so far: short for what comes in a moment, longer for what takes long."""
+    """Generate the pauses between polls, each longer by a quarter than the last, up to a limit."""
     pause = 0.001
     while True:
         yield pause

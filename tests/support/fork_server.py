@@ -1,8 +1,8 @@
-"""`python -m tests.support.fork_server <system> <socket>`: has a system's modules, and forks nodes for tests.
+"""Fork server with the modules of a system: `python -m tests.support.fork_server <system> <socket>`.
 
-On the socket it is told what to run, one JSON object a line; it answers with the number of the process, and
-later with its exit code. It reaps a process when it is told that its end was heard of, so that nobody takes
-another one of the same number for it.
+A request on the socket is one JSON object a line; the server answers with the process id, and later with its
+exit code. It reaps a process when the client has acknowledged its end, so that no other process gets the same
+id before.
 """
 
 from __future__ import annotations
@@ -44,43 +44,43 @@ STORES = {
 
 
 def main(system: str, number: int) -> None:
-    """Ends with the tests. In a forked process it returns once that has its name, its files and its words."""
+    """Serve until the tests end. In a forked process, return once its files and arguments are set."""
     _load(system)
-    line = socket.socket(fileno=number)
-    woken, waker = socket.socketpair()
-    waker.setblocking(False)
+    connection = socket.socket(fileno=number)
+    wakeup_reader, wakeup_writer = socket.socketpair()
+    wakeup_writer.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(waker.fileno())
-    waiting = selectors.DefaultSelector()
-    waiting.register(line, selectors.EVENT_READ)
-    waiting.register(woken, selectors.EVENT_READ)
-    told, living = b"", set[int]()
+    signal.set_wakeup_fd(wakeup_writer.fileno())
+    selector = selectors.DefaultSelector()
+    selector.register(connection, selectors.EVENT_READ)
+    selector.register(wakeup_reader, selectors.EVENT_READ)
+    buffer, living = b"", set[int]()
     while True:
-        for key, _ in waiting.select():
-            if key.fileobj is woken:
-                woken.recv(4096)
+        for key, _ in selector.select():
+            if key.fileobj is wakeup_reader:
+                wakeup_reader.recv(4096)
                 continue
-            if not (more := line.recv(65536)):
+            if not (more := connection.recv(65536)):
                 sys.exit()
-            *lines, told = (told + more).split(b"\n")
+            *lines, buffer = (buffer + more).split(b"\n")
             for each in lines:
-                said = json.loads(each)
-                if isinstance(said, int):
-                    os.waitpid(said, 0)
+                message = json.loads(each)
+                if isinstance(message, int):
+                    os.waitpid(message, 0)
                     continue
                 parent = os.getpid()
                 if not (pid := os.fork()):
-                    for file in (line, woken, waker):
+                    for file in (connection, wakeup_reader, wakeup_writer):
                         file.close()
-                    waiting.close()
-                    _become(parent, said)
+                    selector.close()
+                    _become(parent, message)
                     return
                 living.add(pid)
-                line.sendall(b'{"began":%d}\n' % pid)
+                connection.sendall(b'{"began":%d}\n' % pid)
         for pid in [*living]:
             if (ended := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
                 code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-                line.sendall(b'{"ended":%d,"code":%d}\n' % (pid, code))
+                connection.sendall(b'{"ended":%d,"code":%d}\n' % (pid, code))
                 living.discard(pid)
 
 
@@ -95,19 +95,19 @@ def _load(system: str) -> None:
     gc.freeze()
 
 
-def _become(parent: int, asked: dict[str, Any]) -> None:
-    """Makes of a forked process what a new one would be."""
+def _become(parent: int, request: dict[str, Any]) -> None:
+    """Give a forked process the state of a new one."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     die_with_parent.die_with_parent(parent)
     for number, name in ((1, "out"), (2, "errors")):
-        file = os.open(asked[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        file = os.open(request[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.dup2(file, number)
         os.close(file)
     os.environ.clear()
-    os.environ.update(asked["environ"])
-    sys.argv = [asked["module"], *asked["arguments"]]
+    os.environ.update(request["environ"])
+    sys.argv = [request["module"], *request["arguments"]]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Nodes that are forked off a process which has their modules already: a start takes a tenth of the time.
+"""Nodes that are forked from a process with their modules loaded: a start takes a tenth of the time.
 
-All that a node does begins after the fork, and it is a process like any other: it may be stopped, starved and
-killed. What tests of the launcher and of the containers start comes into being as it does for users.
+A node runs only after the fork, and it is a process like any other: it may be stopped, starved and killed.
+Tests of the launcher and of the containers start their processes as users do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Process(Protocol):
-    """What is asked of a node's process, in the words of subprocess.Popen."""
+    """The part of subprocess.Popen that tests use of a node's process."""
 
     @property
     def pid(self) -> int: ...
@@ -37,10 +37,10 @@ class Process(Protocol):
     def kill(self) -> None: ...
 
 
-class Forked:
-    """A process that was forked off. It ends when the tests do."""
+class ForkedProcess:
+    """A process of the fork server. It ends when the tests do."""
 
-    def __init__(self, pid: int, source: _Source) -> None:
+    def __init__(self, pid: int, source: _ForkServer) -> None:
         self.pid = pid
         self.returncode: int | None = None
         self._source = source
@@ -65,7 +65,7 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
     def end(self, code: int) -> None:
-        """Is told how it ended."""
+        """Record its exit code."""
         self.returncode = code
         self._ended.set()
 
@@ -73,65 +73,65 @@ class Forked:
 def start(
     system: str, module: str, arguments: Sequence[str], environ: Mapping[str, str], out: Path, errors: Path
 ) -> Process:
-    """Runs `python -m <module> <arguments>` with the modules of a system; both outputs are appended to.
+    """Run `python -m <module> <arguments>` with the modules of a system; append both outputs to files.
 
-    Where variables of Python itself differ from ours it is an interpreter of its own: these count from the
-    beginning.
+    Where variables of Python itself differ from ours it is a new interpreter, because they count from its
+    start.
     """
     for each in (out, errors):
         each.touch()
     if any(environ.get(name) != os.environ.get(name) for name in environ if name.startswith("PYTHON")):
         with out.open("ab") as output, errors.open("ab") as complaints:
             return subprocess.Popen(
-                _tied([sys.executable, "-m", module, *arguments]),
+                _tie_to_parent([sys.executable, "-m", module, *arguments]),
                 env=environ,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=complaints,
                 start_new_session=True,
             )
-    asked = {
+    request = {
         "module": module,
         "arguments": list(arguments),
         "environ": dict(environ),
         "out": str(out),
         "errors": str(errors),
     }
-    return _source(system).fork(asked)
+    return _start_fork_server(system).fork(request)
 
 
-class _Source:
-    """The process that forks the others, and who waits for word of them."""
+class _ForkServer:
+    """Client of a fork server: sends requests, and listens for the ends of processes."""
 
     def __init__(self, system: str) -> None:
         ours, theirs = socket.socketpair()
         self._process = subprocess.Popen(
-            _tied([sys.executable, "-m", fork_server.__name__, system, str(theirs.fileno())]),
+            _tie_to_parent([sys.executable, "-m", fork_server.__name__, system, str(theirs.fileno())]),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
             start_new_session=True,
         )
         theirs.close()
-        self._asking = threading.Lock()
-        self._known = threading.Condition()
-        self._living: dict[int, Forked] = {}
-        self._newest: Forked | None = None
-        self._line = ours
+        self._fork_lock = threading.Lock()
+        self._state = threading.Condition()
+        self._living: dict[int, ForkedProcess] = {}
+        self._last_forked: ForkedProcess | None = None
+        self._socket = ours
         threading.Thread(target=self._listen, args=(ours.makefile("rb"),), daemon=True).start()
 
-    def fork(self, asked: Mapping[str, Any]) -> Forked:
-        with self._asking, self._known:
-            before = self._newest
-            self._line.sendall(json.dumps(asked).encode() + b"\n")
-            self._known.wait_for(lambda: self._newest is not before or self._gone, 180)
-            newest = self._newest
-            assert newest is not None and newest is not before, "what forks the others has ended, or hangs"
+    def fork(self, request: Mapping[str, Any]) -> ForkedProcess:
+        with self._fork_lock, self._state:
+            before = self._last_forked
+            self._socket.sendall(json.dumps(request).encode() + b"\n")
+            self._state.wait_for(lambda: self._last_forked is not before or self._is_gone, 180)
+            newest = self._last_forked
+            assert newest is not None and newest is not before, "the fork server has ended, or hangs"
             return newest
 
-    def signal(self, process: Forked, number: int) -> None:
-        # Its number is not given to another one before we have heard of its end.
-        with self._known:
+    def signal(self, process: ForkedProcess, number: int) -> None:
+        # Its id is not used again before we have acknowledged its end.
+        with self._state:
             if process.returncode is None:
                 os.kill(process.pid, number)
 
@@ -140,31 +140,31 @@ class _Source:
         self._process.wait()
 
     @property
-    def _gone(self) -> bool:
+    def _is_gone(self) -> bool:
         return self._process.poll() is not None
 
-    def _listen(self, told: Any) -> None:
-        for line in told:
-            said = json.loads(line)
-            with self._known:
-                if "began" in said:
-                    pid = said["began"]
-                    self._newest = self._living[pid] = Forked(pid, self)
-                    self._known.notify_all()
+    def _listen(self, lines: Any) -> None:
+        for line in lines:
+            message = json.loads(line)
+            with self._state:
+                if "began" in message:
+                    pid = message["began"]
+                    self._last_forked = self._living[pid] = ForkedProcess(pid, self)
+                    self._state.notify_all()
                 else:
-                    self._living.pop(said["ended"]).end(said["code"])
-                    self._line.sendall(b"%d\n" % said["ended"])
-        with self._known:
-            self._known.notify_all()
+                    self._living.pop(message["ended"]).end(message["code"])
+                    self._socket.sendall(b"%d\n" % message["ended"])
+        with self._state:
+            self._state.notify_all()
 
 
-def _tied(command: Sequence[str]) -> list[str]:
-    """The command, tied to this process, so that nothing is left behind by tests that are killed."""
+def _tie_to_parent(command: Sequence[str]) -> list[str]:
+    """Make a command that ends with this process, so that killed tests leave no process behind."""
     return [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid()), *command]
 
 
 @cache
-def _source(system: str) -> _Source:
-    made = _Source(system)
-    atexit.register(made.close)
-    return made
+def _start_fork_server(system: str) -> _ForkServer:
+    server = _ForkServer(system)
+    atexit.register(server.close)
+    return server

@@ -1,4 +1,4 @@
-"""Real PostgreSQL servers for tests. An empty cluster is made once; each server begins as its copy."""
+"""PostgreSQL servers for tests. An empty cluster is created once; each server starts as its copy."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from runtime.embedded.postgres import EmbeddedPostgres
 
 SHARED = {"fsync": "off", "max_connections": "300", "shared_buffers": "64MB"}
-"""Settings of a server whose data nobody wants when the machine has crashed."""
+"""Settings of a server whose data need not survive a crash of the machine."""
 
 
 class Clusters:
-    """Servers in one folder, which another user can pass through: the one whom PostgreSQL runs as."""
+    """Servers in one folder, which the user that PostgreSQL runs as can traverse."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -24,13 +24,13 @@ class Clusters:
 
     @contextmanager
     def started(self, **settings: str) -> Iterator[EmbeddedPostgres]:
-        """A server that is removed afterwards. It writes to the disk for real unless it is told otherwise."""
+        """Start a server, and remove it at the end. It syncs to the disk by default."""
         self._template.prepare()
-        place = self._folder / f"server-{next(self._numbers)}"
-        subprocess.run(["cp", "-a", str(self._template.folder), str(place)], check=True)
-        made = EmbeddedPostgres(place, settings={"max_connections": "300", **settings})
-        made.start()
+        folder = self._folder / f"server-{next(self._numbers)}"
+        subprocess.run(["cp", "-a", str(self._template.folder), str(folder)], check=True)
+        server = EmbeddedPostgres(folder, settings={"max_connections": "300", **settings})
+        server.start()
         try:
-            yield made
+            yield server
         finally:
-            made.remove()
+            server.remove()

@@ -1,4 +1,4 @@
-"""Kills at random moments: processes of a stack, and the server that they share."""
+"""Random kills of the nodes of a stack and of their server."""
 
 from __future__ import annotations
 
@@ -11,42 +11,39 @@ from runtime.embedded.server import EmbeddedServer
 from tests.support.orchestrator.stack import Node
 
 
-class Fate:
-    """Kills at random moments, and brings back to life. `name` is that of the server among victims."""
+class RandomKills:
+    """Kills and restarts at random moments. `name` is that of the server among the victims."""
 
-    def __init__(
-        self, nodes: Sequence[Node], name: str, server: EmbeddedServer, chance: random.Random
-    ) -> None:
+    def __init__(self, nodes: Sequence[Node], name: str, server: EmbeddedServer) -> None:
         self.killed: Counter[str] = Counter()
         self._nodes = nodes
         self._name = name
         self._server = server
-        self._chance = chance
 
-    def strike_all(self, victims: Sequence[str], kills: int) -> None:
-        """About so many kills, in an order that chance decides."""
-        for kind in self._chance.sample(victims, len(victims)) * (kills // len(victims)):
-            self.strike(kind)
+    def kill_all(self, victims: Sequence[str], chance: random.Random) -> None:
+        """Kill every victim, in a random order."""
+        for kind in chance.sample(victims, len(victims)):
+            self.kill_one(kind, chance)
 
-    def strike(self, kind: str) -> None:
-        """One kill. Whoever is dead comes back after a while, and maybe not before the next kill."""
-        time.sleep(self._chance.uniform(0, 0.6))
+    def kill_one(self, kind: str, chance: random.Random) -> None:
+        """Kill one victim, and restart some of the dead nodes; others stay dead until a later kill."""
+        time.sleep(chance.uniform(0, 0.6))
         self.killed[kind] += 1
         if kind == self._name:
             self._server.stop(immediate=True)
-            time.sleep(self._chance.choice((0, 0.5, 1.5)))
+            time.sleep(chance.choice((0, 0.5, 1.5)))
             self._server.spawn()
             self._server.wait()
         else:
             alive = [node for node in self._nodes if node.name == kind and node.running]
             if alive:
-                self._chance.choice(alive).kill()
+                chance.choice(alive).kill()
         for node in self._nodes:
-            if not node.running and self._chance.random() < 0.7:
+            if not node.running and chance.random() < 0.7:
                 node.begin()
 
     def revive(self) -> None:
-        """Brings everybody back."""
+        """Restart all dead nodes, and wait for all."""
         for node in self._nodes:
             if not node.running:
                 node.begin()

@@ -1,4 +1,4 @@
-"""Has Schemathesis look for a request on which a service and its description differ."""
+"""Check of a service against its OpenAPI document, with Schemathesis."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.support.deep import DEEP
 """Whether to try at random as well, and not only what the description itself suggests."""
 
 
-def does_what_is_described(url: str, folder: Path, *options: str) -> None:
-    """Fails with the request on which they differ; goes step by step along the links as well."""
+def check_description(url: str, folder: Path, *options: str) -> None:
+    """Check that a service does what its document describes, links included; fail with the request if not."""
     command = shutil.which("schemathesis", path=str(Path(sys.executable).parent))
     assert command is not None
     done = subprocess.run(

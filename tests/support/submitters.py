@@ -1,4 +1,4 @@
-"""Clients that submit one thing after the other, whatever happens to those who should accept it."""
+"""Clients that submit one request after the other, whatever happens to the service."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ NOT_NOW = (503, 504)
 
 
 class Submitter(threading.Thread):
-    """Submits each as often as it takes until it is acknowledged, or, if it is not stubborn, only once."""
+    """Client that retries each submit until it is acknowledged, or, if it is not stubborn, only once."""
 
     path = ""
-    """Where it posts to."""
+    """The path that it posts to."""
     accepted: tuple[int, ...] = ()
-    """How acknowledgements are told."""
+    """The statuses of an acknowledgement."""
     answer = ""
-    """The field with the id of what was accepted."""
+    """The field with the accepted id."""
 
     def __init__(
         self, name: str, url: str, chance: random.Random, *, stubborn: bool = True, token: str = ""
     ) -> None:
         super().__init__(name=name, daemon=True)
         self.acknowledged: dict[str, str] = {}
-        """By key, the id that was promised."""
+        """By key, the acknowledged id."""
         self.when: dict[str, float] = {}
-        """By id, the moment of the promise."""
+        """By id, the time of the acknowledgement."""
         self.asked: dict[str, float] = {}
-        """By id, the moment at which the request was sent that was answered by the promise."""
+        """By id, the time at which the acknowledged request was sent."""
         self.refused = 0
         self.over = threading.Event()
         self._chance = chance
@@ -42,7 +42,7 @@ class Submitter(threading.Thread):
         self._http = httpx.Client(base_url=url, timeout=5, headers=headers, verify=NO_TLS)
 
     def body(self, key: str, chance: random.Random) -> dict[str, Any]:
-        """What is submitted under a key."""
+        """Make the body of the submit with a key."""
         raise NotImplementedError
 
     def has_begun(self) -> bool:
@@ -50,7 +50,7 @@ class Submitter(threading.Thread):
         return len(self.when) > 10
 
     def end(self) -> None:
-        """Tells it to stop, and waits for it; what it has in hand is still submitted."""
+        """Stop it, and wait for its end; a submit in flight is completed."""
         self.over.set()
         self.join()
 
@@ -62,7 +62,7 @@ class Submitter(threading.Thread):
                 body = self.body(key, self._chance)
                 number += 1
                 asked = time.time()
-                while (found := self._submitted(body)) is None:
+                while (found := self._submit(body)) is None:
                     self.refused += 1
                     time.sleep(0.05)
                     if not self._stubborn:
@@ -74,7 +74,7 @@ class Submitter(threading.Thread):
                     self.when[found] = time.time()
                 time.sleep(0.02)
 
-    def _submitted(self, body: dict[str, Any]) -> str | None:
+    def _submit(self, body: dict[str, Any]) -> str | None:
         try:
             answer = self._http.post(self.path, json=body)
         except httpx.TransportError:

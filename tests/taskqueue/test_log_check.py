@@ -1,4 +1,4 @@
-"""The log checker finds what it is there to find."""
+"""The log checker reports each kind of fault."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.taskqueue.log_check import problems
+from tests.support.taskqueue.log_check import find_problems
 
 LINE = {"ts_ms": 1, "level": "INFO", "service": "job", "method": "", "event": "plain", "message": ""}
 
@@ -18,8 +18,8 @@ def text(**fields: Any) -> str:
 
 def step(name: str, source: str | None, target: str | None, caller: str) -> str:
     states = {"from_status": source, "to_status": target}
-    told = {key: value for key, value in states.items() if value is not None}
-    return text(event="transition", entity="job", job_id="x", transition=name, caller=caller, **told)
+    fields = {key: value for key, value in states.items() if value is not None}
+    return text(event="transition", entity="job", job_id="x", transition=name, caller=caller, **fields)
 
 
 CREATE = step("create", None, "QUEUED", "gateway")
@@ -40,9 +40,9 @@ DELETE = step("delete", "QUEUED", None, "gateway")
         [text(event="consistency_anomaly", job_id="x", current_status="DONE")],
     ],
 )
-def test_a_sound_log_passes(lines: list[str]) -> None:
-    """Whole lives, errors and anomalies as they should be are nothing to complain of."""
-    assert problems(lines) == []
+def test_a_valid_log_passes(lines: list[str]) -> None:
+    """Whole lives, errors and anomalies as they should be are no problems."""
+    assert find_problems(lines) == []
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_a_sound_log_passes(lines: list[str]) -> None:
         ([CREATE, step("dispatch", "QUEUED", "RUNNING", "gateway")], "gateway may not dispatch it"),
     ],
 )
-def test_what_is_wrong_is_found(lines: list[str], complaint: str) -> None:
-    """Each kind of fault is told with the line that has it."""
-    found = problems(lines)
+def test_a_fault_in_a_log_is_found(lines: list[str], complaint: str) -> None:
+    """Each kind of fault is reported with the line that has it."""
+    found = find_problems(lines)
     assert complaint in found[0]
     assert found[0].startswith(f"line {len(lines)}")

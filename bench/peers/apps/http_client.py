@@ -1,4 +1,4 @@
-"""A client of HTTP that does no more than keep its connections open.
+"""Minimal HTTP client with keep-alive connections.
 
 A client library would cost more than the API, and it is the API that is measured.
 """
@@ -14,15 +14,15 @@ from urllib.parse import urlsplit
 import httptools
 
 
-class Posts:
-    """Posts JSON to one address, over as many connections as there are requests at a time."""
+class HttpPoster:
+    """Client that posts JSON to one address, over as many connections as there are requests at a time."""
 
-    def __init__(self, address: str, wanted: Container[int], token: str = "") -> None:
-        place = urlsplit(address)
-        self._host, self._port = place.hostname or "127.0.0.1", place.port or 80
+    def __init__(self, address: str, accepted: Container[int], token: str = "") -> None:
+        url = urlsplit(address)
+        self._host, self._port = url.hostname or "127.0.0.1", url.port or 80
         self._head = f"Host: {self._host}\r\n" + (f"Authorization: Bearer {token}\r\n" if token else "")
-        self._wanted = wanted
-        self._free: list[Connection] = []
+        self._wanted = accepted
+        self._free: list[PostConnection] = []
 
     async def post(self, path: str, content: object) -> bytes:
         connection = self._free.pop() if self._free else await self._connect()
@@ -30,9 +30,9 @@ class Posts:
         self._free.append(connection)
         return answer
 
-    async def _connect(self) -> Connection:
+    async def _connect(self) -> PostConnection:
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(Connection, self._host, self._port)
+        _, connection = await loop.create_connection(PostConnection, self._host, self._port)
         return connection
 
     def close(self) -> None:
@@ -40,8 +40,8 @@ class Posts:
             each.close()
 
 
-class Connection(asyncio.Protocol):
-    """One request at a time."""
+class PostConnection(asyncio.Protocol):
+    """Connection with one request at a time."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -49,14 +49,14 @@ class Connection(asyncio.Protocol):
         self._answer: asyncio.Future[tuple[int, bytes]] | None = None
         self._body = bytearray()
 
-    async def post(self, head: str, path: str, body: bytes, wanted: Container[int]) -> bytes:
-        """Sends, waits, and raises unless the answer is as wanted."""
+    async def post(self, head: str, path: str, body: bytes, accepted: Container[int]) -> bytes:
+        """Send a request, wait, and raise unless the status is an accepted one."""
         assert self._transport is not None
         self._answer = asyncio.get_running_loop().create_future()
         start = f"POST {path} HTTP/1.1\r\n{head}Content-Type: application/json\r\n"
         self._transport.write(f"{start}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         status, content = await self._answer
-        if status not in wanted:
+        if status not in accepted:
             raise RuntimeError(f"the API answered {status}: {content.decode(errors='replace')[:300]}")
         return content
 

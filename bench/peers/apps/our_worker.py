@@ -1,24 +1,24 @@
-"""`python -m bench.peers.apps.our_worker <node>`: a node with job types that tell their starts and runs."""
+"""Worker node whose job functions record starts and runs: `python -m bench.peers.apps.our_worker <node>`."""
 
 from __future__ import annotations
 
 import sys
 
-from bench.peers.apps.producer import NOTHING, PICKUP, note_run, note_start
+from bench.peers.apps.producer import NOTHING, PICKUP, record_run, record_start
 from handlers.jobs import Job, job
 from runtime.serve import main
 
 
-async def pickup(given: Job) -> None:
-    """Says how long it took to be started."""
-    assert given.payload is not None
-    note_start(given.payload["sent"])
+async def pickup(job_argument: Job) -> None:
+    """Record the time from submit to start."""
+    assert job_argument.payload is not None
+    record_start(job_argument.payload["sent"])
 
 
-async def noop(given: Job) -> None:
-    """Does nothing."""
-    assert given.payload is not None
-    note_run(given.payload["n"])
+async def noop(job_argument: Job) -> None:
+    """Do nothing."""
+    assert job_argument.payload is not None
+    record_run(job_argument.payload["n"])
 
 
 job(PICKUP)(pickup)

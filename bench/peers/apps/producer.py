@@ -1,7 +1,7 @@
-"""What every producer does, whatever it submits to: `python -m <app> <address> <kind> <count> <width>`.
+"""Command line of every producer program: `python -m <app> <address> <kind> <count> <width>`.
 
-It prints one line of JSON. `single` submits one job a call with so many calls in flight; `bulk` submits so
-many jobs a call; `pickup` submits a job now and then, each with the time at which it was sent.
+It prints one line of JSON. `single` submits one job a call with `width` calls in flight; `bulk` submits
+`width` jobs a call; `pickup` submits a job now and then, each with the time at which it was sent.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from typing import Protocol
 NOTHING = "noop"
 PICKUP = "pickup"
 STARTS = "BENCH_STARTS"
-"""The variable with the file to which a worker writes how long each job took to be started."""
+"""The variable with the file to which a worker writes the time from submit to start of each job."""
 RUNS = "BENCH_RUNS"
-"""The variable with the file that grows by a byte with each job that is run."""
+"""The variable with the file to which a worker appends a byte for each run of a job."""
 _WARM_UP = 3
 _WAVE = 50
 
 
-class Producer(Protocol):
-    """Submits jobs; they are durably stored when it returns."""
+class JobProducer(Protocol):
+    """Producer of jobs, which are durably stored when a submit returns."""
 
     async def submit(self, task: str, payload: dict[str, float]) -> object: ...
 
     async def submit_all(self, task: str, payloads: Sequence[dict[str, float]]) -> object: ...
 
 
-class InWaves:
-    """Submits many where there is no call for that: so many singles at a time."""
+class WaveProducer:
+    """Producer for queues without a bulk call: it submits that many single jobs at a time."""
 
     async def submit(self, task: str, payload: dict[str, float]) -> object:
         raise NotImplementedError
@@ -47,36 +47,38 @@ class InWaves:
         return None
 
 
-Opened = Callable[[str], AbstractAsyncContextManager[Producer]]
+OpenProducer = Callable[[str], AbstractAsyncContextManager[JobProducer]]
 
 
-def main(opened: Opened, crowded: Opened | None = None) -> None:
-    """Does what the command line says with a producer that is opened for the address.
+def main(open_producer: OpenProducer, open_concurrent: OpenProducer | None = None) -> None:
+    """Run the command line with a producer that is opened for the address.
 
-    `crowded` opens the one for many calls in flight, if that is another.
+    `open_concurrent` opens the producer for many calls in flight, if that is another one.
     """
     address, kind, count, width = sys.argv[1:]
-    if crowded is not None and kind == "single" and int(width) > 1:
-        opened = crowded
-    # All environments have it, as every producer would that cares for speed.
+    if open_concurrent is not None and kind == "single" and int(width) > 1:
+        open_producer = open_concurrent
+    # All environments have uvloop.
     import uvloop
 
-    print(json.dumps(uvloop.run(produce(opened, address, kind, int(count), int(width)))))
+    print(json.dumps(uvloop.run(produce(open_producer, address, kind, int(count), int(width)))))
 
 
-async def produce(opened: Opened, address: str, kind: str, count: int, width: int) -> dict[str, float]:
-    """Submits, and says how long that took and what it cost this process."""
-    async with opened(address) as producer:
+async def produce(
+    open_producer: OpenProducer, address: str, kind: str, count: int, width: int
+) -> dict[str, float]:
+    """Submit jobs, and return the seconds and the CPU time of this process."""
+    async with open_producer(address) as producer:
         if kind == "pickup":
-            return await _now_and_then(producer, count)
+            return await _submit_with_pauses(producer, count)
         if kind == "single":
-            # Connections are opened and statements prepared before the clock runs.
-            await _singly(producer, _WARM_UP * width, width)
+            # Open connections and prepare statements before the measurement starts.
+            await _submit_singly(producer, _WARM_UP * width, width)
         else:
             await producer.submit_all(NOTHING, [{"n": 0}] * width)
         started, spent = time.perf_counter(), time.process_time()
         if kind == "single":
-            await _singly(producer, count, width)
+            await _submit_singly(producer, count, width)
         else:
             for first in range(0, count, width):
                 numbers = range(first, min(first + width, count))
@@ -88,18 +90,18 @@ async def produce(opened: Opened, address: str, kind: str, count: int, width: in
         }
 
 
-async def _singly(producer: Producer, count: int, in_flight: int) -> None:
+async def _submit_singly(producer: JobProducer, count: int, in_flight: int) -> None:
     numbers = iter(range(count))
 
-    async def one_after_the_other() -> None:
+    async def submit_in_turn() -> None:
         for number in numbers:
             await producer.submit(NOTHING, {"n": number})
 
-    await asyncio.gather(*(one_after_the_other() for _ in range(in_flight)))
+    await asyncio.gather(*(submit_in_turn() for _ in range(in_flight)))
 
 
-async def _now_and_then(producer: Producer, count: int) -> dict[str, float]:
-    """Submits to a worker with nothing to do, after pauses of uneven length."""
+async def _submit_with_pauses(producer: JobProducer, count: int) -> dict[str, float]:
+    """Submit to an idle worker, after pauses of uneven length."""
     for number in range(count):
         await asyncio.sleep(0.02 + (number * 37 % 50) / 1000)
         await producer.submit(PICKUP, {"sent": time.time()})
@@ -107,18 +109,18 @@ async def _now_and_then(producer: Producer, count: int) -> dict[str, float]:
     return {"count": count}
 
 
-def note_run(_number: float) -> None:
-    """Counts a job that is run, whatever process it is run in; called by the job's function."""
-    os.write(_runs(), b".")
+def record_run(_number: float) -> None:
+    """Count a run of a job, whatever its process; called by the job function."""
+    os.write(_open_runs(), b".")
 
 
 @cache
-def _runs() -> int:
+def _open_runs() -> int:
     return os.open(os.environ[RUNS], os.O_WRONLY | os.O_APPEND)
 
 
-def note_start(sent: float) -> None:
-    """Writes down how long ago a job was sent; called by the job's function as the first thing."""
+def record_start(sent: float) -> None:
+    """Write how long ago a job was sent; called by the job function before anything else."""
     waited = time.time() - sent
     with Path(os.environ[STARTS]).open("a") as file:
         file.write(f"{waited:.6f}\n")

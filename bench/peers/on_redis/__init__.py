@@ -1,1 +1,1 @@
-"""The priority queue beside other queues that keep jobs in Redis, on one server and in one run."""
+"""Comparison of the priority queue with other queues on Redis, on one server and in one run."""

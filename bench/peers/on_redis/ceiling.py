@@ -1,4 +1,4 @@
-"""The ceiling: the least that scripts can do for a queue, called by bytes that are made beforehand.
+"""Ceiling of Redis: minimal queue scripts, called with commands that are encoded beforehand.
 
 The wheel has no redis-benchmark; a socket that is written and read in bulk costs its client about as little.
 """
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench.peers.findings import Rate
-from bench.peers.on_redis.server import Database, Server
-from bench.peers.run import BULK
+from bench.peers.findings import JobRate
+from bench.peers.on_redis.server import RedisDatabase, RedisServer
+from bench.peers.rounds import BULK
 
 EVALSHA = "EVALSHA"
 EVALSHA_1 = "EVALSHA, 1 at a time"
@@ -24,78 +24,81 @@ _WAITING = "bare:waiting"
 _OTHERS = "bare:others"
 
 
-class Bare:
+class ScriptCeiling:
     """A sorted set and hashes, and scripts that submit to it and drain it."""
 
     name = EVALSHA
     drains = tuple(DRAINS)
 
-    def __init__(self, server: Server, number: int) -> None:
+    def __init__(self, server: RedisServer, number: int) -> None:
         self._server = server
-        self._database: Database = server.database(number)
-        with self._database.opened() as there:
-            self._submit = str(there.script_load((_LUA / "submit.lua").read_text()))
-            self._take = str(there.script_load((_LUA / "take.lua").read_text()))
+        self._database: RedisDatabase = server.database(number)
+        with self._database.open() as client:
+            self._submit = str(client.script_load((_LUA / "submit.lua").read_text()))
+            self._claim = str(client.script_load((_LUA / "claim.lua").read_text()))
 
     def prepare(self, aged: bool) -> None:
-        """Leaves nothing, or nothing but the entries that nobody takes."""
+        """Delete all entries, or all but those of `age`."""
         if aged:
-            self._database.forget(_OTHERS)
+            self._database.delete_except(_OTHERS)
         else:
             self._database.empty()
 
     def age(self, jobs: int) -> str:
-        """Gives it entries that nobody takes; what to tell of it."""
+        """Insert that many entries that are never claimed; return a line for the log."""
         self._database.empty()
-        return f"{self.name}: {self._database.run('fill', (_OTHERS,), jobs):,} entries wait besides"
+        return f"{self.name}: {self._database.run_script('fill', (_OTHERS,), jobs):,} entries wait besides"
 
-    def submits(self, _kind: str, count: int, width: int) -> Rate:
-        """As a producer does that has so many in flight."""
-        return self._timed([self._submitting(number) for number in range(count)], min(width, BULK))
+    def measure_submits(self, _kind: str, count: int, width: int) -> JobRate:
+        """Measure submits with `width` commands in flight."""
+        return self._time_commands([self._encode_submit(number) for number in range(count)], min(width, BULK))
 
-    def drain(self, name: str, jobs: int) -> Rate:
-        """Takes every entry."""
-        with self._connected() as connection:
-            _converse(connection, [self._submitting(number) for number in range(jobs)], BULK)
-        taking = _command("EVALSHA", self._take, "1", _WAITING)
-        return self._timed([taking] * jobs, DRAINS[name])
+    def drain(self, name: str, jobs: int) -> JobRate:
+        """Claim every entry."""
+        with self._connect() as connection:
+            _send_and_receive(connection, [self._encode_submit(number) for number in range(jobs)], BULK)
+        claim = _encode_command("EVALSHA", self._claim, "1", _WAITING)
+        return self._time_commands([claim] * jobs, DRAINS[name])
 
-    def _submitting(self, number: int) -> bytes:
+    def _encode_submit(self, number: int) -> bytes:
         payload = f'{{"n": {number}}}'
-        return _command("EVALSHA", self._submit, "2", f"bare:{number}", _WAITING, str(number), payload)
+        return _encode_command("EVALSHA", self._submit, "2", f"bare:{number}", _WAITING, str(number), payload)
 
-    def _timed(self, commands: Sequence[bytes], width: int) -> Rate:
-        self._server.settle_down()
-        with self._connected() as connection:
+    def _time_commands(self, commands: Sequence[bytes], width: int) -> JobRate:
+        self._server.flush()
+        with self._connect() as connection:
             before, started = self._server.cpu_s() + time.process_time(), time.perf_counter()
-            _converse(connection, commands, width)
+            _send_and_receive(connection, commands, width)
             seconds = time.perf_counter() - started
             spent = self._server.cpu_s() + time.process_time() - before
         count = len(commands)
-        return Rate(per_s=round(count / seconds, 1), cpu_us=round(spent / count * 1e6, 1), count=count)
+        return JobRate(per_s=round(count / seconds, 1), cpu_us=round(spent / count * 1e6, 1), count=count)
 
-    def _connected(self) -> socket.socket:
-        place = urlsplit(self._database.url)
-        connection = socket.create_connection((place.hostname or "", place.port or 0), timeout=60)
+    def _connect(self) -> socket.socket:
+        url = urlsplit(self._database.url)
+        connection = socket.create_connection((url.hostname or "", url.port or 0), timeout=60)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        opening = (_command("AUTH", place.password or ""), _command("SELECT", place.path[1:] or "0"))
-        _converse(connection, opening, 1)
+        opening = (
+            _encode_command("AUTH", url.password or ""),
+            _encode_command("SELECT", url.path[1:] or "0"),
+        )
+        _send_and_receive(connection, opening, 1)
         return connection
 
 
-def _command(*words: str) -> bytes:
+def _encode_command(*words: str) -> bytes:
     encoded = [word.encode() for word in words]
     parts = [b"*%d\r\n" % len(encoded), *(b"$%d\r\n%s\r\n" % (len(each), each) for each in encoded)]
     return b"".join(parts)
 
 
-def _converse(connection: socket.socket, commands: Sequence[bytes], width: int) -> None:
-    """Sends so many at a time and reads their answers, which are a line each."""
+def _send_and_receive(connection: socket.socket, commands: Sequence[bytes], width: int) -> None:
+    """Send `width` commands at a time and read their answers, which are a line each."""
     for first in range(0, len(commands), width):
         some = commands[first : first + width]
         connection.sendall(b"".join(some))
-        said, wanted = b"", len(some)
-        while said.count(b"\r\n") < wanted:
-            said += connection.recv(65536)
-        if b"-" in {line[:1] for line in said.split(b"\r\n")}:
-            raise RuntimeError(f"Redis refused a command: {said[:200].decode(errors='replace')}")
+        answers, expected = b"", len(some)
+        while answers.count(b"\r\n") < expected:
+            answers += connection.recv(65536)
+        if b"-" in {line[:1] for line in answers.split(b"\r\n")}:
+            raise RuntimeError(f"Redis refused a command: {answers[:200].decode(errors='replace')}")

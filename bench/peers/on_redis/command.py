@@ -1,4 +1,4 @@
-"""`nox -s bench -- priority`: the priority queue beside the queues that Python and Node have on Redis."""
+"""Benchmark `nox -s bench -- priority`: the priority queue against Python's and Node's queues on Redis."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 
 import click
 
-from bench.peers.findings import Findings, Half, Sizes, Table
+from bench.peers.comparison import add_options, describe_run, invoke, run_comparison
+from bench.peers.findings import HalfFindings, PeerFindings, RunSizes, Table
 from bench.peers.on_redis import contestants, ours
-from bench.peers.on_redis.ceiling import Bare
-from bench.peers.on_redis.contestants import Queue
-from bench.peers.on_redis.goals import goals
-from bench.peers.on_redis.install import Peers, everything_installed
-from bench.peers.on_redis.measure import Bench
-from bench.peers.on_redis.server import Server, serving
-from bench.peers.outcome import circumstances, compared, invoked, options
-from bench.peers.run import Run, Tell
+from bench.peers.on_redis.ceiling import ScriptCeiling
+from bench.peers.on_redis.contestants import RedisQueue
+from bench.peers.on_redis.goals import evaluate_goals
+from bench.peers.on_redis.install import PeerEnvironments, ensure_all_installed
+from bench.peers.on_redis.measurement import RedisBench
+from bench.peers.on_redis.server import RedisServer, start_server
+from bench.peers.rounds import ComparisonRun, PrintLine
 
-FULL = Sizes(
+FULL = RunSizes(
     rounds=3,
     single=2000,
     crowded=6000,
@@ -30,7 +30,7 @@ FULL = Sizes(
     aged=1_000_000,
     turns=5,
 )
-QUICK = Sizes(
+QUICK = RunSizes(
     rounds=1,
     single=300,
     crowded=1000,
@@ -43,55 +43,62 @@ QUICK = Sizes(
 
 
 @click.command("priority")
-@options
-@click.option("--depth", type=int, help="Tasks that wait besides in the second half; 0 leaves it out.")
-@click.option("--only", multiple=True, metavar="PEER", help="Of the peers only this one; can be given again.")
+@add_options
+@click.option("--depth", type=int, help="Other waiting tasks in the second half; 0 skips it.")
+@click.option("--only", multiple=True, metavar="PEER", help="Only this peer; may be repeated.")
 def compare(
     quick: bool, rounds: int | None, depth: int | None, only: tuple[str, ...], out: Path | None
 ) -> int:
-    """Measures the priority queue and its peers on one Redis; 1 if a goal is missed."""
-    sizes = (QUICK if quick else FULL).but(rounds=rounds, aged=depth)
-    return compared(partial(_measured, sizes, quick or bool(only), only), out)
+    """Measure the priority queue and its peers on one Redis; exit code 1 if a goal is missed."""
+    sizes = (QUICK if quick else FULL).with_sizes(rounds=rounds, aged=depth)
+    return run_comparison(partial(_measure_all, sizes, quick or bool(only), only), out)
 
 
-def _measured(sizes: Sizes, quick: bool, only: tuple[str, ...], folder: Path, tell: Tell) -> Findings:
-    about = circumstances(ours.SYSTEM, sizes, quick=quick)
-    peers = everything_installed()
-    with serving() as server:
-        halves = asyncio.run(_halves(server, peers, folder, sizes, only, tell))
+def _measure_all(
+    sizes: RunSizes, quick: bool, only: tuple[str, ...], folder: Path, print_line: PrintLine
+) -> PeerFindings:
+    run_facts = describe_run(ours.SYSTEM, sizes, quick=quick)
+    peers = ensure_all_installed()
+    with start_server() as server:
+        halves = asyncio.run(_measure_halves(server, peers, folder, sizes, only, print_line))
         versions = {"redis-server": server.version(), **peers.versions()}
-    return Findings(**about, halves=halves, versions=versions, goals=goals(halves))
+    return PeerFindings(**run_facts, halves=halves, versions=versions, goals=evaluate_goals(halves))
 
 
-async def _halves(
-    server: Server, peers: Peers, folder: Path, sizes: Sizes, only: tuple[str, ...], tell: Tell
-) -> dict[Table, Half]:
-    others = [each for each in contestants.peers(server, peers) if not only or each.name in only]
-    bench, own, bare = Bench(server, folder), ours.queue(server, 10), Bare(server, 11)
+async def _measure_halves(
+    server: RedisServer,
+    peers: PeerEnvironments,
+    folder: Path,
+    sizes: RunSizes,
+    only: tuple[str, ...],
+    print_line: PrintLine,
+) -> dict[Table, HalfFindings]:
+    others = [each for each in contestants.create_peers(server, peers) if not only or each.name in only]
+    bench, own, bare = RedisBench(server, folder), ours.create_queue(server, 10), ScriptCeiling(server, 11)
 
-    def running(*queues: Queue) -> Run[Queue]:
-        # They differ by less than a minute of this machine does from the next.
+    def make_rounds(*queues: RedisQueue) -> ComparisonRun[RedisQueue]:
+        # They differ by less than this machine does from one minute to the next.
         close = (contestants.HUEY, ours.IN_PROCESS, ours.IN_PROCESS + ours.BESIDE)
         draining = (contestants.BULLMQ, ours.SLOTS[100], ours.SLOTS[100] + ours.BESIDE)
-        return Run(
+        return ComparisonRun(
             bench,
             queues,
             bare,
             sizes,
-            tell,
+            print_line,
             close_singles=close,
             close_drains=draining,
             close_pickups=close,
         )
 
-    halves: dict[Table, Half] = {"shallow": await running(*others, own).half(aged=False)}
+    halves: dict[Table, HalfFindings] = {"shallow": await make_rounds(*others, own).measure_half(aged=False)}
     if sizes.aged:
-        run = running(*others, own, ours.unburdened(server, 12))
+        run = make_rounds(*others, own, ours.create_empty_queue(server, 12))
         run.age()
-        halves["deep"] = await run.half(aged=True)
+        halves["deep"] = await run.measure_half(aged=True)
     return halves
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the comparison."""
-    return invoked(compare, arguments)
+    """Run the comparison."""
+    return invoke(compare, arguments)

@@ -1,4 +1,4 @@
-"""Who takes part: queues on Redis, each in a database of its own and run by its own command."""
+"""Contestants on Redis: queues, each in a database of its own and with its own worker command."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import redis
 
 from bench.peers.install import Environment
-from bench.peers.on_redis.install import Peers
-from bench.peers.on_redis.server import Database, Server
-from bench.peers.programs import Producing, Program
+from bench.peers.on_redis.install import PeerEnvironments
+from bench.peers.on_redis.server import RedisDatabase, RedisServer
+from bench.peers.programs import ProducerCommand, Program
 
-Left = Callable[[redis.Redis], int]
-"""How many jobs are not finished yet."""
+CountLeft = Callable[[redis.Redis], int]
+"""Counts the jobs that are not finished yet."""
 _OTHERS = "another:queue"
 _APPS = "bench.peers.apps.on_redis"
 RQ, ARQ, SAQ, DRAMATIQ = "rq", "arq", "saq", "dramatiq"
@@ -23,119 +23,123 @@ PYTHON_PEERS = (RQ, ARQ, SAQ, DRAMATIQ, CELERY, TASKIQ, HUEY)
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class RedisQueue:
     """A queue in a database of its own."""
 
     name: str
-    database: Database
-    producers: Mapping[str, Producing]
+    database: RedisDatabase
+    producers: Mapping[str, ProducerCommand]
     workers: Mapping[str, Program]
     pickups: Mapping[str, tuple[str, Program]]
-    """Producer and worker of each way to have a job picked up."""
+    """Producer and worker of each pickup measurement."""
     filler: str
     """The producer that fills it before a drain."""
-    left: Left
+    count_left: CountLeft
 
     def prepare(self, aged: bool) -> None:
-        """Leaves no job, or none but those that no worker of the run takes."""
+        """Delete all jobs, or all but those of `age`."""
         if aged:
-            self.database.forget(_OTHERS)
+            self.database.delete_except(_OTHERS)
         else:
             self.database.empty()
 
     def age(self, jobs: int) -> str:
-        """Gives it another queue with so many jobs that nobody takes; what to tell of it."""
+        """Fill another queue with that many jobs, which has no worker; return a line for the log."""
         self.database.empty()
-        return f"{self.name}: {self.database.run('fill', (_OTHERS,), jobs):,} jobs wait in another queue"
+        return (
+            f"{self.name}: {self.database.run_script('fill', (_OTHERS,), jobs):,} jobs wait in another queue"
+        )
 
 
-def peers(server: Server, found: Peers) -> list[Queue]:
-    """All of them, each at its defaults unless more at a time makes it faster."""
-    made = [
-        _python(server, number, name, found.of(name), command, left)
+def create_peers(server: RedisServer, environments: PeerEnvironments) -> list[RedisQueue]:
+    """Create all peers, each with its defaults unless more concurrency makes it faster."""
+    queues = [
+        _create_python_peer(server, number, name, environments.select(name), command, left)
         for number, (name, (command, left)) in enumerate(_COMMANDS.items(), 1)
     ]
-    if found.node is not None:
-        made.append(_bullmq(server, len(made) + 1, *found.node))
-    return made
+    if environments.node is not None:
+        queues.append(_create_bullmq(server, len(queues) + 1, *environments.node))
+    return queues
 
 
-def _python(
-    server: Server, number: int, name: str, peer: Environment, command: tuple[str, ...], left: Left
-) -> Queue:
+def _create_python_peer(
+    server: RedisServer, number: int, name: str, peer: Environment, command: tuple[str, ...], left: CountLeft
+) -> RedisQueue:
     database = server.database(number)
     environ = {"REDIS_URL": database.url}
     words = [each.format(url=database.url, apps=_APPS) for each in command]
     worker = Program((peer.program(words[0]), *words[1:]), environ)
-    producing = Producing(
+    producing = ProducerCommand(
         Program((peer.program("python"), "-m", f"{_APPS}.{name}_app"), environ), database.url
     )
-    return _alone(name, database, producing, worker, left)
+    return _create_queue(name, database, producing, worker, left)
 
 
-def _bullmq(server: Server, number: int, node: str, modules: str) -> Queue:
+def _create_bullmq(server: RedisServer, number: int, node: str, modules: str) -> RedisQueue:
     database = server.database(number)
     environ = {"REDIS_URL": database.url, "BENCH_NODE_MODULES": modules, "BENCH_SLOTS": "100"}
     app = (node, "bench/peers/apps/on_redis/bullmq_app.cjs")
-    producing = Producing(Program(app, environ), database.url)
-    return _alone(BULLMQ, database, producing, Program((*app, "worker"), environ), _of_bullmq)
+    producing = ProducerCommand(Program(app, environ), database.url)
+    return _create_queue(BULLMQ, database, producing, Program((*app, "worker"), environ), _count_bullmq)
 
 
-def _alone(name: str, database: Database, producing: Producing, worker: Program, left: Left) -> Queue:
-    return Queue(
+def _create_queue(
+    name: str, database: RedisDatabase, producing: ProducerCommand, worker: Program, left: CountLeft
+) -> RedisQueue:
+    return RedisQueue(
         name=name,
         database=database,
         producers={name: producing},
         workers={name: worker},
         pickups={name: (name, worker)},
         filler=name,
-        left=left,
+        count_left=left,
     )
 
 
-def _of_rq(there: redis.Redis) -> int:
-    return int(there.llen("rq:queue:default")) + int(there.zcard("rq:wip:default"))
+def _count_rq(client: redis.Redis) -> int:
+    return int(client.llen("rq:queue:default")) + int(client.zcard("rq:wip:default"))
 
 
-def _of_arq(there: redis.Redis) -> int:
-    return int(there.zcard("arq:queue"))
+def _count_arq(client: redis.Redis) -> int:
+    return int(client.zcard("arq:queue"))
 
 
-def _of_saq(there: redis.Redis) -> int:
-    return int(there.zcard("saq:default:incomplete"))
+def _count_saq(client: redis.Redis) -> int:
+    return int(client.zcard("saq:default:incomplete"))
 
 
-def _of_dramatiq(there: redis.Redis) -> int:
-    return int(there.hlen("dramatiq:default.msgs"))
+def _count_dramatiq(client: redis.Redis) -> int:
+    return int(client.hlen("dramatiq:default.msgs"))
 
 
-def _of_celery(there: redis.Redis) -> int:
-    return int(there.llen("celery")) + int(there.hlen("unacked"))
+def _count_celery(client: redis.Redis) -> int:
+    return int(client.llen("celery")) + int(client.hlen("unacked"))
 
 
-def _of_taskiq(there: redis.Redis) -> int:
-    last = there.xinfo_stream("taskiq")["last-generated-id"]
-    groups = there.xinfo_groups("taskiq")
+def _count_taskiq(client: redis.Redis) -> int:
+    last = client.xinfo_stream("taskiq")["last-generated-id"]
+    groups = client.xinfo_groups("taskiq")
     return sum(int(each["pending"]) + (each["last-delivered-id"] != last) for each in groups)
 
 
-def _of_huey(there: redis.Redis) -> int:
-    return int(there.llen("huey.redis.bench"))
+def _count_huey(client: redis.Redis) -> int:
+    return int(client.llen("huey.redis.bench"))
 
 
-def _of_bullmq(there: redis.Redis) -> int:
-    return int(there.llen("bull:bench:wait")) + int(there.llen("bull:bench:active"))
+def _count_bullmq(client: redis.Redis) -> int:
+    return int(client.llen("bull:bench:wait")) + int(client.llen("bull:bench:active"))
 
 
 _RQ = "import bench.peers.apps.on_redis.rq_app, sys; from rq.cli import main; sys.exit(main())"
 """Its command, with the functions imported beforehand as its documentation advises."""
-_COMMANDS: Mapping[str, tuple[tuple[str, ...], Left]] = {
-    RQ: (("python", "-c", _RQ, "worker", "--url", "{url}"), _of_rq),
-    ARQ: (("arq", "{apps}.arq_app.WorkerSettings"), _of_arq),
-    SAQ: (("saq", "{apps}.saq_app.settings"), _of_saq),
-    DRAMATIQ: (("dramatiq", "{apps}.dramatiq_app", "--processes", "1"), _of_dramatiq),
-    CELERY: (("celery", "-A", "{apps}.celery_app", "worker", "--concurrency", "1"), _of_celery),
-    TASKIQ: (("taskiq", "worker", "{apps}.taskiq_app:broker", "--workers", "1"), _of_taskiq),
-    HUEY: (("huey_consumer", "{apps}.huey_tasks.huey"), _of_huey),
+_COMMANDS: Mapping[str, tuple[tuple[str, ...], CountLeft]] = {
+    RQ: (("python", "-c", _RQ, "worker", "--url", "{url}"), _count_rq),
+    ARQ: (("arq", "{apps}.arq_app.WorkerSettings"), _count_arq),
+    SAQ: (("saq", "{apps}.saq_app.settings"), _count_saq),
+    DRAMATIQ: (("dramatiq", "{apps}.dramatiq_app", "--processes", "1"), _count_dramatiq),
+    CELERY: (("celery", "-A", "{apps}.celery_app", "worker", "--concurrency", "1"), _count_celery),
+    TASKIQ: (("taskiq", "worker", "{apps}.taskiq_app:broker", "--workers", "1"), _count_taskiq),
+    HUEY: (("huey_consumer", "{apps}.huey_tasks.huey"), _count_huey),
 }
-"""Each by its own command with one process, and how to see what it has left."""
+"""By peer, its own worker command with one process, and the counter of unfinished jobs."""

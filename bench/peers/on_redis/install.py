@@ -1,4 +1,4 @@
-"""Environments of their own for the peers on Redis, made from PyPI and npm once and kept."""
+"""Environments of the peers on Redis, installed from PyPI and npm once and reused."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.peers.install import ROOT, STAMP, Environment, installed, run_installer
+from bench.peers.install import ROOT, STAMP, Environment, ensure_installed, run_installer
 
 _HERE = Path(__file__).parent
-_KEPT = ROOT / ".charter"
+_FOLDER = ROOT / ".charter"
 _NAMES = ("celery", "dramatiq", "huey", "rq", "saq", "taskiq", "taskiq-redis", "redis", "hiredis")
-_ALONE = "arq"
+_SEPARATE = "arq"
 
 
 @dataclass(frozen=True, slots=True)
-class Peers:
-    """Where the programs of the peers are."""
+class PeerEnvironments:
+    """The environments with the programs of the peers."""
 
-    together: Environment
-    alone: Environment
+    shared: Environment
+    separate: Environment
     node: tuple[str, str] | None
-    """Node's own program and the folder with its packages, if this machine has Node."""
+    """The program of Node and the folder with its packages, if this machine has Node."""
 
-    def of(self, name: str) -> Environment:
-        """The environment of a Python peer."""
-        return self.alone if name == _ALONE else self.together
+    def select(self, name: str) -> Environment:
+        """Select the environment of a Python peer."""
+        return self.separate if name == _SEPARATE else self.shared
 
     def versions(self) -> Mapping[str, str]:
-        """The versions of what is measured, as they are installed."""
-        found = {**self.together.versions(_NAMES), **self.alone.versions((_ALONE,))}
+        """Read the installed versions of the peers."""
+        versions = {**self.shared.versions(_NAMES), **self.separate.versions((_SEPARATE,))}
         if self.node is not None:
             wanted = json.loads((_HERE / "package.json").read_text())
-            found |= wanted["dependencies"]
-        return found
+            versions |= wanted["dependencies"]
+        return versions
 
 
-def everything_installed() -> Peers:
-    """All peers; BullMQ only where Node and npm are."""
-    return Peers(
-        installed(_KEPT / "redis-peers", _HERE / "requirements.txt"),
-        installed(_KEPT / "redis-peers-arq", _HERE / "requirements-arq.txt"),
-        _node(_KEPT / "redis-peers-node"),
+def ensure_all_installed() -> PeerEnvironments:
+    """Install all peers that are missing; BullMQ only where Node and npm are."""
+    return PeerEnvironments(
+        ensure_installed(_FOLDER / "redis-peers", _HERE / "requirements.txt"),
+        ensure_installed(_FOLDER / "redis-peers-arq", _HERE / "requirements-arq.txt"),
+        _ensure_node_peer(_FOLDER / "redis-peers-node"),
     )
 
 
-def _node(folder: Path) -> tuple[str, str] | None:
+def _ensure_node_peer(folder: Path) -> tuple[str, str] | None:
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         return None

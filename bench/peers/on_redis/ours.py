@@ -1,4 +1,4 @@
-"""The priority queue as it is deployed on one machine: an API process, and a worker process."""
+"""The priority queue on one machine: an API process, and a worker process."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import redis
 
-from bench.machine import free_port
+from bench.machine import allocate_port
 from bench.peers.apps.on_redis.task_app import NEEDS
-from bench.peers.on_redis.contestants import Queue
-from bench.peers.on_redis.server import Server
-from bench.peers.programs import Producing, Program, python
-from bench.peers.run import BULK
-from bench.peers.shared_measures import produced
+from bench.peers.on_redis.contestants import RedisQueue
+from bench.peers.on_redis.server import RedisServer
+from bench.peers.programs import ProducerCommand, Program, make_python_command
+from bench.peers.rounds import BULK
+from bench.peers.server_bench import run_producer
 
 SYSTEM = "priority"
 IN_PROCESS = "charter in process"
@@ -22,66 +22,66 @@ OVER_GRPC = "charter over gRPC"
 OVER_HTTP = "charter over HTTP"
 SLOTS = {10: "charter, 10 at a time", 100: "charter, 100 at a time"}
 BESIDE = ", empty queue"
-"""What the same is called where it has nothing to carry, while others have."""
+"""Suffix of a contestant's name for its measurement with an empty queue in the second half."""
 _RARE = "a capability that no worker has"
 
 
 @dataclass(frozen=True, slots=True)
-class OurQueue(Queue):
-    """Ours, whose tasks that nobody takes wait in the very queue that is drained."""
+class OurQueue(RedisQueue):
+    """Our queue, whose unclaimable tasks wait in the same queue that is drained."""
 
-    carrying: Producing
+    backlog_producer: ProducerCommand
 
     def prepare(self, aged: bool) -> None:
-        """Leaves no task, or none but those that need what no worker has."""
+        """Delete all tasks, or all but those whose capability no worker has."""
         if aged:
-            self.database.run("clear_tasks")
+            self.database.run_script("clear_tasks")
         else:
             self.database.empty()
 
     def age(self, jobs: int) -> str:
-        """Gives it tasks that no worker can run; what to tell of it."""
+        """Submit that many tasks that no worker can run; return a line for the log."""
         self.database.empty()
-        # As many again as one call has are submitted before its clock runs.
-        produced(self.carrying, "bulk", jobs - BULK, BULK)
-        with self.database.opened() as there:
-            waiting = int(there.zcard("queue:medium"))
+        # A producer submits the jobs of one call more before its measurement starts.
+        run_producer(self.backlog_producer, "bulk", jobs - BULK, BULK)
+        with self.database.open() as client:
+            waiting = int(client.zcard("queue:medium"))
         return f"{self.name}: {waiting:,} tasks wait in the same queue for a worker that is not there"
 
 
 @dataclass(frozen=True, slots=True)
-class Unburdened(Queue):
-    """Ours without anything else in it, to be measured in the same rounds as one that has much."""
+class EmptyQueue(RedisQueue):
+    """Our queue without other tasks, to be measured in the same rounds as the deep one."""
 
     def prepare(self, aged: bool) -> None:  # noqa: ARG002
-        """Leaves no task, whatever the others have."""
+        """Delete all tasks."""
         self.database.empty()
 
     def age(self, _jobs: int) -> str:
-        """Stays as it is; what to tell of it."""
+        """Insert nothing; return a line for the log."""
         return f"{self.name}{BESIDE}: nothing waits besides"
 
 
-def unburdened(server: Server, number: int) -> Queue:
-    """Only what is asked about depth."""
-    full = queue(server, number)
+def create_empty_queue(server: RedisServer, number: int) -> RedisQueue:
+    """Create the empty queue, with only the measurements that depth is about."""
+    full = create_queue(server, number)
     drain = SLOTS[100]
-    return Unburdened(
+    return EmptyQueue(
         name=full.name,
         database=full.database,
         producers={f"{IN_PROCESS}{BESIDE}": full.producers[IN_PROCESS]},
         workers={f"{drain}{BESIDE}": full.workers[drain]},
         pickups={},
         filler=f"{IN_PROCESS}{BESIDE}",
-        left=full.left,
+        count_left=full.count_left,
     )
 
 
-def queue(server: Server, number: int) -> OurQueue:
-    """A database, and the programs around it."""
+def create_queue(server: RedisServer, number: int) -> OurQueue:
+    """Create a database, and the programs that use it."""
     database = server.database(number)
     token = secrets.token_urlsafe(16)
-    ports = {each: str(free_port()) for each in ("API_PORT", "GRPC_PORT", "WORKER_PORT")}
+    ports = {each: str(allocate_port()) for each in ("API_PORT", "GRPC_PORT", "WORKER_PORT")}
     environ = {
         "REDIS_URL": database.url,
         "DATABASE_URL": server.history.url,
@@ -89,19 +89,21 @@ def queue(server: Server, number: int) -> OurQueue:
         "CLIENT_TOKEN": token,
         **ports,
     }
-    api = Program((*python("runtime.serve"), f"{SYSTEM}.local.api"), environ)
-    typed = Program(python("bench.peers.apps.on_redis.task_app"), environ)
-    alone = Producing(typed, database.url)
-    workers = {name: _worker(environ, slots) for slots, name in SLOTS.items()}
-    idle = _worker(environ, 10)
+    api = Program((*make_python_command("runtime.serve"), f"{SYSTEM}.local.api"), environ)
+    typed = Program(make_python_command("bench.peers.apps.on_redis.task_app"), environ)
+    alone = ProducerCommand(typed, database.url)
+    workers = {name: _create_worker(environ, slots) for slots, name in SLOTS.items()}
+    idle = _create_worker(environ, 10)
     return OurQueue(
         name=SYSTEM,
         database=database,
         producers={
             IN_PROCESS: alone,
-            OVER_GRPC: Producing(typed, f"127.0.0.1:{ports['GRPC_PORT']}", api, int(ports["GRPC_PORT"])),
-            OVER_HTTP: Producing(
-                Program(python("bench.peers.apps.on_redis.task_http_app"), environ),
+            OVER_GRPC: ProducerCommand(
+                typed, f"127.0.0.1:{ports['GRPC_PORT']}", api, int(ports["GRPC_PORT"])
+            ),
+            OVER_HTTP: ProducerCommand(
+                Program(make_python_command("bench.peers.apps.on_redis.task_http_app"), environ),
                 f"http://127.0.0.1:{ports['API_PORT']}",
                 api,
                 int(ports["API_PORT"]),
@@ -110,16 +112,16 @@ def queue(server: Server, number: int) -> OurQueue:
         workers=workers,
         pickups={IN_PROCESS: (IN_PROCESS, idle), OVER_HTTP: (OVER_HTTP, idle)},
         filler=IN_PROCESS,
-        left=_unfinished,
-        carrying=Producing(Program(typed.command, {**environ, NEEDS: _RARE}), database.url),
+        count_left=_count_unfinished,
+        backlog_producer=ProducerCommand(Program(typed.command, {**environ, NEEDS: _RARE}), database.url),
     )
 
 
-def _worker(environ: dict[str, str], slots: int) -> Program:
-    command = (*python("bench.peers.apps.our_worker"), f"{SYSTEM}.local.worker")
+def _create_worker(environ: dict[str, str], slots: int) -> Program:
+    command = (*make_python_command("bench.peers.apps.our_worker"), f"{SYSTEM}.local.worker")
     return Program(command, {**environ, "WORKER_CAPACITY": str(slots)})
 
 
-def _unfinished(there: redis.Redis) -> int:
-    """Those that any worker can run, and those that one runs."""
-    return int(there.zcard("queue:medium:cap:any")) + int(there.zcard("executing:deadlines"))
+def _count_unfinished(client: redis.Redis) -> int:
+    """Count the tasks that any worker can run, and those in flight."""
+    return int(client.zcard("queue:medium:cap:any")) + int(client.zcard("executing:deadlines"))

@@ -1,4 +1,4 @@
-"""One Redis for all, from the wheel and with its log as durable as it is by default; a database for each."""
+"""Redis server of a comparison, from the wheel with its default durability; a database for each queue."""
 
 from __future__ import annotations
 
@@ -18,76 +18,76 @@ from runtime.embedded.redis import EmbeddedRedis
 _SETTLING_S = 0.3
 _LUA = Path(__file__).parent / "lua"
 SETTINGS = {"auto-aof-rewrite-percentage": "0"}
-"""A log that is rewritten in the middle of a measurement would be paid for by whoever is measured then."""
+"""No rewrite of the append-only file, which would slow down the measurement at that time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """The server, whose processor time counts as much as that of its clients."""
+class RedisServer:
+    """The server, whose CPU time counts like that of its clients."""
 
     redis: EmbeddedRedis
     history: EmbeddedPostgres
-    """Where our own manager reads what became of tasks that Redis has forgotten."""
+    """The history of our manager, for tasks that Redis has deleted."""
 
     def url(self, number: int) -> str:
-        """Where one of its databases is."""
+        """Format the URL of one of its databases."""
         return f"{self.redis.url.rpartition('/')[0]}/{number}"
 
-    def database(self, number: int) -> Database:
-        """One of its databases, which is emptied."""
-        found = Database(self.url(number))
-        found.empty()
-        return found
+    def database(self, number: int) -> RedisDatabase:
+        """Empty one of its databases, and return it."""
+        result = RedisDatabase(self.url(number))
+        result.empty()
+        return result
 
-    def settle_down(self) -> None:
-        """Lets the log be synced, so that no measurement pays for what came before it."""
+    def flush(self) -> None:
+        """Wait for the sync of the append-only file, so that no measurement pays for earlier writes."""
         time.sleep(_SETTLING_S)
 
     def cpu_s(self) -> float:
-        """Processor seconds of the server so far."""
+        """Read the CPU seconds of the server so far."""
         assert self.redis.pid is not None
         return float(sum(psutil.Process(self.redis.pid).cpu_times()[:4]))
 
     def version(self) -> str:
-        with redis.Redis.from_url(self.redis.url, decode_responses=True) as there:
-            return str(there.info("server")["redis_version"])
+        with redis.Redis.from_url(self.redis.url, decode_responses=True) as client:
+            return str(client.info("server")["redis_version"])
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class RedisDatabase:
     """One database of the server."""
 
     url: str
 
     @contextmanager
-    def opened(self) -> Iterator[redis.Redis]:
-        """A connection to it."""
-        with redis.Redis.from_url(self.url, decode_responses=True, socket_timeout=300) as there:
-            yield there
+    def open(self) -> Iterator[redis.Redis]:
+        """Open a connection."""
+        with redis.Redis.from_url(self.url, decode_responses=True, socket_timeout=300) as client:
+            yield client
 
-    def run(self, script: str, keys: tuple[str, ...] = (), *arguments: str | int) -> int:
-        """Runs a script of the folder."""
+    def run_script(self, script: str, keys: tuple[str, ...] = (), *arguments: str | int) -> int:
+        """Run a script of the folder."""
         text = (_LUA / f"{script}.lua").read_text()
-        with self.opened() as there:
-            found = there.eval(text, len(keys), *keys, *map(str, arguments))
-        assert isinstance(found, int)
-        return found
+        with self.open() as client:
+            result = client.eval(text, len(keys), *keys, *map(str, arguments))
+        assert isinstance(result, int)
+        return result
 
     def empty(self) -> None:
-        with self.opened() as there:
-            there.flushdb()
+        with self.open() as client:
+            client.flushdb()
 
-    def forget(self, kept: str) -> None:
-        """Removes all keys but one."""
-        with self.opened() as there:
-            names = [name for name in there.scan_iter(count=5000) if name != kept]
+    def delete_except(self, key: str) -> None:
+        """Delete all keys but one."""
+        with self.open() as client:
+            names = [name for name in client.scan_iter(count=5000) if name != key]
             for first in range(0, len(names), 5000):
-                there.unlink(*names[first : first + 5000])
+                client.unlink(*names[first : first + 5000])
 
 
 @contextmanager
-def serving() -> Iterator[Server]:
-    """Servers for the time of a run. Where their data are, there must be room for several gigabytes."""
+def start_server() -> Iterator[RedisServer]:
+    """Start the servers for a run; their temporary folder needs room for several gigabytes."""
     with tempfile.TemporaryDirectory(prefix="charter-peers-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o711)
         server = EmbeddedRedis(Path(folder, "redis"), settings=SETTINGS)
@@ -95,7 +95,7 @@ def serving() -> Iterator[Server]:
         try:
             server.start()
             history.start()
-            yield Server(server, history)
+            yield RedisServer(server, history)
         finally:
             server.remove()
             history.remove()

@@ -1,1 +1,1 @@
-"""Modules for pages in a browser."""
+"""Emitters of modules for pages in a browser."""

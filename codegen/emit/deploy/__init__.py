@@ -1,1 +1,1 @@
-"""Compose files, Kubernetes manifests, images, alerts and dashboards."""
+"""Emitters of Compose files, Kubernetes manifests, images, alerts and dashboards."""

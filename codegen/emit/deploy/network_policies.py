@@ -1,4 +1,4 @@
-"""Network policies: nothing flows, except where the caller matrix lets one node call another."""
+"""Network policies: deny all traffic, except where the caller matrix permits one node to call another."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from codegen.emit.deploy import wiring
-from codegen.emit.deploy.pod import selector
+from codegen.emit.deploy.pod import build_selector
 from codegen.emit.deploy.servers import SERVERS
-from codegen.emit.deploy.wiring import dns
+from codegen.emit.deploy.wiring import to_dns_name
 from codegen.language.deployments import Deployment
 from codegen.source.spec import Spec
 
@@ -18,59 +18,61 @@ NAME_SERVERS = {
 }
 
 
-def documents(spec: Spec, name: str, deployment: Deployment) -> Iterator[dict[str, Any]]:
-    """The policies of a deployment: deny all, let names be looked up, then a policy for each node."""
-    lookups = [{"to": [NAME_SERVERS], "ports": [_port(53, "UDP"), _port(53, "TCP")]}]
-    yield _policy("default-deny", {}, {"Ingress": [], "Egress": []})
-    yield _policy("allow-dns", {}, {"Egress": lookups})
+def build_policies(spec: Spec, name: str, deployment: Deployment) -> Iterator[dict[str, Any]]:
+    """Build the policies of a deployment: deny all, allow DNS, then a policy for each node."""
+    lookups = [{"to": [NAME_SERVERS], "ports": [_build_port(53, "UDP"), _build_port(53, "TCP")]}]
+    yield _build_policy("default-deny", {}, {"Ingress": [], "Egress": []})
+    yield _build_policy("allow-dns", {}, {"Egress": lookups})
     for node in deployment.processes:
         flows = {
-            "Ingress": _ingress(spec, name, deployment, node),
-            "Egress": _egress(spec, name, deployment, node),
+            "Ingress": _build_ingress(spec, name, deployment, node),
+            "Egress": _build_egress(spec, name, deployment, node),
         }
-        if used := {way: rows for way, rows in flows.items() if rows}:
-            yield _policy(f"allow-{dns(node)}", {"matchLabels": selector(spec, name, node)}, used)
+        if used := {direction: rows for direction, rows in flows.items() if rows}:
+            yield _build_policy(
+                f"allow-{to_dns_name(node)}", {"matchLabels": build_selector(spec, name, node)}, used
+            )
 
 
-def _ingress(spec: Spec, name: str, deployment: Deployment, node: str) -> list[dict[str, Any]]:
-    callers = [caller for caller, callee in wiring.calls_between(spec, deployment) if callee == node]
+def _build_ingress(spec: Spec, name: str, deployment: Deployment, node: str) -> list[dict[str, Any]]:
+    callers = [caller for caller, callee in wiring.list_node_calls(spec, deployment) if callee == node]
     rows: list[dict[str, Any]] = []
     if callers:
-        rows.append({"from": _pods(spec, name, callers), "ports": _ports(spec, deployment, node)})
-    if node in wiring.open_nodes(spec, deployment):
-        rows.append({"ports": _ports(spec, deployment, node)})
+        rows.append({"from": _select_pods(spec, name, callers), "ports": _list_ports(spec, deployment, node)})
+    if node in wiring.list_open_nodes(spec, deployment):
+        rows.append({"ports": _list_ports(spec, deployment, node)})
     return rows
 
 
-def _egress(spec: Spec, name: str, deployment: Deployment, node: str) -> list[dict[str, Any]]:
-    """To the nodes that it calls, and to the servers that it reads the address of, wherever they run."""
+def _build_egress(spec: Spec, name: str, deployment: Deployment, node: str) -> list[dict[str, Any]]:
+    """Build the egress rules: to the nodes that it calls, and to the ports of its servers at any address."""
     calls: list[dict[str, Any]] = [
-        {"to": _pods(spec, name, [callee]), "ports": _ports(spec, deployment, callee)}
-        for caller, callee in wiring.calls_between(spec, deployment)
+        {"to": _select_pods(spec, name, [callee]), "ports": _list_ports(spec, deployment, callee)}
+        for caller, callee in wiring.list_node_calls(spec, deployment)
         if caller == node
     ]
-    kept = [row for row in wiring.settings(spec, deployment, node) if row.kind == "server"]
-    servers = [SERVERS[row.value] for row in kept]
+    used_servers = [row for row in wiring.list_settings(spec, deployment, node) if row.kind == "server"]
+    servers = [SERVERS[row.value] for row in used_servers]
     return calls + [
-        {"ports": [_port(port, "TCP") for port in (each.port, *each.further_ports)]} for each in servers
+        {"ports": [_build_port(port, "TCP") for port in (each.port, *each.further_ports)]} for each in servers
     ]
 
 
-def _pods(spec: Spec, name: str, nodes: Sequence[str]) -> list[dict[str, Any]]:
-    return [{"podSelector": {"matchLabels": selector(spec, name, node)}} for node in nodes]
+def _select_pods(spec: Spec, name: str, nodes: Sequence[str]) -> list[dict[str, Any]]:
+    return [{"podSelector": {"matchLabels": build_selector(spec, name, node)}} for node in nodes]
 
 
-def _ports(spec: Spec, deployment: Deployment, node: str) -> list[dict[str, Any]]:
-    return [_port(each.number, "TCP") for each in wiring.ports(spec, node, deployment.nodes[node])]
+def _list_ports(spec: Spec, deployment: Deployment, node: str) -> list[dict[str, Any]]:
+    return [_build_port(each.number, "TCP") for each in wiring.list_ports(spec, node, deployment.nodes[node])]
 
 
-def _port(number: int, protocol: str) -> dict[str, Any]:
+def _build_port(number: int, protocol: str) -> dict[str, Any]:
     return {"protocol": protocol, "port": number}
 
 
-def _policy(name: str, pods: dict[str, Any], flows: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """A policy on some pods; a way without rows is closed."""
-    rules = {way.lower(): rows for way, rows in flows.items() if rows}
+def _build_policy(name: str, pods: dict[str, Any], flows: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Build a policy for some pods; a direction without rules is closed."""
+    rules = {direction.lower(): rows for direction, rows in flows.items() if rows}
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",

@@ -1,4 +1,4 @@
-"""The servers that a deployment brings along: what each is called and how it is reached in containers."""
+"""Servers that are part of a deployment: image, port, credentials and URL of each in containers."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from codegen.source.spec import Spec
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """One kind of server. Its container is described in `templates/deploy/<host>.yaml.j2`."""
+class BundledServer:
+    """One kind of server. The template of its container is `templates/deploy/<host>.yaml.j2`."""
 
     host: str
     image: str
     port: int
     password: str
-    """The variable with its password, which whoever starts it makes up."""
-    place: str
-    """Where it is: {account} stands for the system's user and database, {password} for the password."""
+    """The variable with its password, which the operator chooses."""
+    url_template: str
+    """Its URL for nodes: {account} is the user and the database of the system, {password} the password."""
     further_ports: tuple[int, ...] = ()
-    """Other ports of it: of those that tell where it is if it is one of several, or where others run it."""
+    """Other ports that nodes may have to reach: of sentinels, or of the same service of a cloud provider."""
     options: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """What else its container can be told: default and meaning of each variable."""
+    """Further variables of its container: default and meaning of each."""
     user: str = ""
-    """The variable with the name that belongs to the password, where whoever starts it makes that up, too."""
-    is_open: bool = False
-    """Whether it is used from outside as well."""
-    has_usual_place: bool = False
-    """Whether those who are not told where it is know where to look."""
-    owner_place: str = ""
-    """Where it is for the owner of what is in it, where nodes come with a role of their own."""
+    """The variable with the user name, where the operator chooses that as well."""
+    is_published: bool = False
+    """Whether its port is published on the host."""
+    has_default_endpoint: bool = False
+    """Whether its clients have a default endpoint."""
+    owner_url_template: str = ""
+    """Its URL for the owner of the tables, where nodes connect with a role of their own."""
     service_password: str = ""
     """The variable with the password of that role."""
 
@@ -42,101 +42,103 @@ class Server:
 
 
 SERVERS = {
-    "postgres": Server(
+    "postgres": BundledServer(
         host="postgres",
         image="postgres:18-alpine",
         port=5432,
         password="POSTGRES_PASSWORD",
-        place="postgresql://{account}_service:{service_password}@postgres:5432/{account}",
-        owner_place="postgresql://{account}:{password}@postgres:5432/{account}",
+        url_template="postgresql://{account}_service:{service_password}@postgres:5432/{account}",
+        owner_url_template="postgresql://{account}:{password}@postgres:5432/{account}",
         service_password="POSTGRES_SERVICE_PASSWORD",
     ),
-    "redis": Server(
+    "redis": BundledServer(
         host="redis",
         image="redis:7-alpine",
         port=6379,
         password="REDIS_PASSWORD",
-        place="redis://:{password}@redis:6379/0",
+        url_template="redis://:{password}@redis:6379/0",
         further_ports=(26379,),
         options={
             "REDIS_APPENDFSYNC": (
                 "everysec",
-                "When the redis server has a write on disk: always (before it answers) or everysec.",
+                "When the redis server syncs writes to disk: always (before it answers) or everysec.",
             ),
-            "REDIS_MAXMEMORY": ("1gb", "Memory from which on the redis server takes nothing new."),
+            "REDIS_MAXMEMORY": ("1gb", "Memory limit of the redis server, which refuses writes above it."),
         },
     ),
-    "s3": Server(
+    "s3": BundledServer(
         host="s3",
         image="chrislusf/seaweedfs:4.48",
         port=8333,
         password="AWS_SECRET_ACCESS_KEY",
-        place="http://s3:8333",
+        url_template="http://s3:8333",
         further_ports=(443,),
         user="AWS_ACCESS_KEY_ID",
-        is_open=True,
-        has_usual_place=True,
+        is_published=True,
+        has_default_endpoint=True,
         options={"S3_PORT": ("8333", "Port of the s3 server on this machine.")},
     ),
 }
-"""By the name that deployments.yaml has for it."""
+"""By its name in deployments.yaml."""
 SENTINELS = 3
 REPLICAS = 2
-"""Besides the server itself: with one of three lost, the master still has a replica to write to."""
+"""Replicas beside the master: with one of three servers lost, the master still has a replica to write to."""
 SENTINEL_PORT = 26379
-WATCHED_NETWORK = "${REDIS_NETWORK:-172.31.250}"
-"""The first three numbers of the addresses of servers that are watched, as compose reads it."""
+SENTINEL_NETWORK = "${REDIS_NETWORK:-172.31.250}"
+"""The first three numbers of the addresses of servers and sentinels, in compose syntax."""
 
 
-def account(spec: Spec) -> str:
-    """The user and the database of a system on its server."""
+def name_account(spec: Spec) -> str:
+    """Name the user and the database of a system on its server."""
     return spec.name
 
 
-def url(spec: Spec, name: str) -> str:
-    """Where nodes find it, as compose reads it."""
-    return _placed(spec, name, SERVERS[name].place)
+def format_url(spec: Spec, name: str) -> str:
+    """Format its URL for nodes, in compose syntax."""
+    return _format_url(spec, name, SERVERS[name].url_template)
 
 
-def owner_url(spec: Spec, name: str) -> str:
-    """Where the owner of what is in it finds it, as compose reads it."""
-    return _placed(spec, name, SERVERS[name].owner_place)
+def format_owner_url(spec: Spec, name: str) -> str:
+    """Format its URL for the owner of the tables, in compose syntax."""
+    return _format_url(spec, name, SERVERS[name].owner_url_template)
 
 
-def _placed(spec: Spec, name: str, place: str) -> str:
-    service = _required(SERVERS[name].service_password)
-    return place.format(account=account(spec), password=secret(name), service_password=service)
+def _format_url(spec: Spec, name: str, template: str) -> str:
+    service = _require_variable(SERVERS[name].service_password)
+    return template.format(
+        account=name_account(spec), password=format_password(name), service_password=service
+    )
 
 
-def watched_url(spec: Spec) -> str:
-    """Where nodes find the Redis that is the master of its group, as compose reads it."""
-    hosts = ",".join(f"{WATCHED_NETWORK}.{21 + index}:{SENTINEL_PORT}" for index in range(SENTINELS))
-    password = secret("redis")
-    return f"redis+sentinel://:{password}@{hosts}/{account(spec)}?sentinel_password={password}"
+def format_sentinel_url(spec: Spec) -> str:
+    """Format the URL of a Redis master that sentinels elect, in compose syntax."""
+    hosts = ",".join(f"{SENTINEL_NETWORK}.{21 + index}:{SENTINEL_PORT}" for index in range(SENTINELS))
+    password = format_password("redis")
+    return f"redis+sentinel://:{password}@{hosts}/{name_account(spec)}?sentinel_password={password}"
 
 
-def set_up_names(spec: Spec) -> set[str]:
-    """The variables that tell which buckets a system needs, and how they have to be."""
-    kept = [row.in_s3 for row in spec.lifecycle.entities.values() if row.in_s3 is not None]
+def list_bucket_variables(spec: Spec) -> set[str]:
+    """List the variables that configure the buckets of a system."""
+    buckets = [row.in_s3 for row in spec.lifecycle.entities.values() if row.in_s3 is not None]
     server = SERVERS["s3"]
     found = {
         name
-        for each in kept
+        for each in buckets
         for name in (each.endpoint, each.bucket, each.region, each.prefix, each.unversioned)
         if name is not None
     }
-    return {server.user, server.password, *found, *(each.retires.days for each in kept if each.retires)}
+    return {server.user, server.password, *found, *(each.retires.days for each in buckets if each.retires)}
 
 
 def has_redis(deployment: Deployment) -> bool:
-    """Whether it brings a Redis along, which can be one of several then."""
+    """Whether a Redis is part of the deployment, so that it can run with sentinels."""
     return "redis" in deployment.servers
 
 
-def secret(name: str) -> str:
-    """Its password, as compose reads it."""
-    return _required(SERVERS[name].password)
+def format_password(name: str) -> str:
+    """Format the reference to its password, in compose syntax."""
+    return _require_variable(SERVERS[name].password)
 
 
-def _required(variable: str) -> str:
+def _require_variable(variable: str) -> str:
     return f"${{{variable}:?must be set}}"

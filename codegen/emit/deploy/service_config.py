@@ -1,4 +1,4 @@
-"""The gRPC service config, for clients in languages that no typed client is generated for."""
+"""gRPC service config, for clients in languages without a generated typed client."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ from collections.abc import Iterator
 from typing import Any
 
 from codegen.emit.artefact import Artefact
-from codegen.emit.python.policy import retry_when_set
+from codegen.emit.python.policy import find_retry_key
 from codegen.language.system import RetryProfile
 from codegen.source.spec import MethodRow, Spec
 
 MOST_ATTEMPTS = 5
-"""gRPC cuts a larger number down to this."""
+"""The upper limit of gRPC, which reduces a larger number to this."""
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    """Deadlines and retries of every method, as near as the format comes to them.
+    """Emit deadlines and retries of every method, as far as the format can express them.
 
-    The format knows no condition on the request, so a retry that depends on one is left to the client; and it
-    jitters by a fifth, whatever the spec asks for.
+    The format has no condition on the request, so a retry that depends on one is left to the client; and its
+    jitter is always a fifth, whatever the spec says.
     """
-    config = {"methodConfig": [_method(spec, row) for row in spec.methods.values()]}
+    config = {"methodConfig": [_build_method_config(spec, row) for row in spec.methods.values()]}
     text = json.dumps(config, indent=2) + "\n"
     yield Artefact(f"generated/{spec.name}/deploy/service_config.json", text)
 
 
-def _method(spec: Spec, row: MethodRow) -> dict[str, Any]:
+def _build_method_config(spec: Spec, row: MethodRow) -> dict[str, Any]:
     package = spec.system.protos[row.service.proto].package
     found: dict[str, Any] = {
         "name": [{"service": f"{package}.{row.service_name}", "method": row.name}],
-        "timeout": _seconds(row.deadline_ms),
+        "timeout": _format_seconds(row.deadline_ms),
     }
     profile = spec.system.policies.retry.get(row.retry)
-    if profile and profile.attempts > 1 and retry_when_set(row) is None:
-        found["retryPolicy"] = _retry(profile)
+    if profile and profile.attempts > 1 and find_retry_key(row) is None:
+        found["retryPolicy"] = _build_retry_policy(profile)
     return found
 
 
-def _retry(profile: RetryProfile) -> dict[str, Any]:
+def _build_retry_policy(profile: RetryProfile) -> dict[str, Any]:
     return {
         "maxAttempts": min(profile.attempts, MOST_ATTEMPTS),
-        "initialBackoff": _seconds(profile.initial_ms),
-        "maxBackoff": _seconds(profile.max_ms),
+        "initialBackoff": _format_seconds(profile.initial_ms),
+        "maxBackoff": _format_seconds(profile.max_ms),
         "backoffMultiplier": profile.multiplier,
         "retryableStatusCodes": list(profile.codes),
     }
 
 
-def _seconds(milliseconds: int) -> str:
-    """`1500` -> `1.5s`."""
+def _format_seconds(milliseconds: int) -> str:
+    """Format `1500` as `1.5s`."""
     return f"{milliseconds // 1000}.{milliseconds % 1000:03}".rstrip("0").rstrip(".") + "s"

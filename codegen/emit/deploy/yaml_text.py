@@ -1,6 +1,6 @@
-"""YAML as people write it: in blocks, lists indented, nothing shared, quotes only where text needs them.
+"""YAML writer: block style, indented lists, no anchors, quotes only where a text needs them.
 
-The library's own emitter took a third of the time of a whole run, so it is asked only about unusual text.
+The emitter of PyYAML took a third of the time of a whole run, so it is used only for unusual text.
 """
 
 from __future__ import annotations
@@ -13,43 +13,43 @@ from typing import Any
 import yaml
 
 _PLAIN = re.compile("[A-Za-z$](?:[A-Za-z0-9_./${}:-]*[A-Za-z0-9_./}-])?")
-_WORDS = {"yes", "no", "true", "false", "on", "off", "null"}
-"""Text that would be read as something else."""
+_RESERVED_WORDS = {"yes", "no", "true", "false", "on", "off", "null"}
+"""Plain text that YAML parses as another type."""
 
 
-def documents(found: Iterable[Mapping[str, Any]]) -> str:
-    """A stream of documents."""
-    return "---\n".join("".join(f"{line}\n" for line in _lines(each)) for each in found)
+def dump_documents(contents: Iterable[Mapping[str, Any]]) -> str:
+    """Dump a stream of documents."""
+    return "---\n".join("".join(f"{line}\n" for line in _format_lines(each)) for each in contents)
 
 
 @lru_cache(maxsize=None, typed=True)
-def scalar(value: str | int | bool | None) -> str:
-    """A value on one line."""
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+def dump_scalar(value: str | int | bool | None) -> str:
+    """Dump a value on one line."""
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _RESERVED_WORDS:
         return value
     style = '"' if isinstance(value, str) and value.splitlines() not in ([], [value]) else None
     text: str = yaml.safe_dump(value, width=10**9, allow_unicode=True, default_style=style)
     return text.removesuffix("...\n").removesuffix("\n")
 
 
-def _lines(value: Any) -> Iterator[str]:
+def _format_lines(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            if _nests(inner):
-                yield f"{scalar(key)}:"
-                yield from (f"  {line}" for line in _lines(inner))
+            if _is_nested(inner):
+                yield f"{dump_scalar(key)}:"
+                yield from (f"  {line}" for line in _format_lines(inner))
             else:
-                yield f"{scalar(key)}: {_flat(inner)}"
+                yield f"{dump_scalar(key)}: {_format_inline(inner)}"
         return
     for inner in value:
-        first, *rest = _lines(inner) if _nests(inner) else [_flat(inner)]
+        first, *rest = _format_lines(inner) if _is_nested(inner) else [_format_inline(inner)]
         yield f"- {first}"
         yield from (f"  {line}" for line in rest)
 
 
-def _nests(value: Any) -> bool:
+def _is_nested(value: Any) -> bool:
     return isinstance(value, Mapping | list | tuple) and bool(value)
 
 
-def _flat(value: Any) -> str:
-    return "{}" if value == {} else "[]" if value in ([], ()) else scalar(value)
+def _format_inline(value: Any) -> str:
+    return "{}" if value == {} else "[]" if value in ([], ()) else dump_scalar(value)

@@ -1,1 +1,1 @@
-"""Reference pages, parts of the README, and JSON Schemas for editors."""
+"""Emitters of reference pages and of JSON Schemas for editors."""

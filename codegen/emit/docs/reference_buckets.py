@@ -1,59 +1,59 @@
-"""What a reference page tells of entities in a bucket."""
+"""Reference text about entities in a bucket."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.docs.markdown import code, codes, table
+from codegen.emit.docs.markdown import code, codes, format_table
 from codegen.language.s3_persistence import KeptInS3
 
 
-def in_bucket(kept: KeptInS3) -> Iterator[str]:
-    """Where it is and how it is kept in order, a sentence each."""
-    prefix = f", below what {code(kept.prefix)} says" if kept.prefix else ""
+def describe_bucket(store: KeptInS3) -> Iterator[str]:
+    """Describe where and how a bucket stores an entity, a sentence each."""
+    prefix = f", with the prefix {code(store.prefix)}" if store.prefix else ""
     yield (
-        f"It is the object {code(kept.object)} of the bucket {code(kept.bucket)} at {code(kept.endpoint)}, "
-        f"region {code(kept.region)}{prefix}. Every change is one conditional write; "
-        f"{code(kept.revision)} counts them, so that no two versions are alike."
+        f"It is the object {code(store.object)} of the bucket {code(store.bucket)} at "
+        f"{code(store.endpoint)}, region {code(store.region)}{prefix}. Every change is one conditional "
+        f"write; {code(store.revision)} counts them, so every version is different."
     )
-    if kept.shard:
-        digits = "digit" if kept.shard.digits == 1 else f"{kept.shard.digits} digits"
-        yield f"{code(kept.shard.field)} is the first hex {digits} of its key."
-    if kept.schema_:
-        yield f"{code(kept.schema_.field)} is {kept.schema_.value}; fields that nobody knows are kept."
-    if kept.keyed_by:
-        yield f"Where it has {code(kept.keyed_by)} its key is made from that, so no two have the same."
-    if kept.unversioned:
-        yield f"Its versions are its history; {code(kept.unversioned)} lets a bucket without versions pass."
-    if kept.skew:
-        yield f"Clocks may differ by {code(kept.skew)} milliseconds."
-    if kept.large:
+    if store.shard:
+        digits = "digit" if store.shard.digits == 1 else f"{store.shard.digits} digits"
+        yield f"{code(store.shard.field)} is the first hex {digits} of its key."
+    if store.schema_:
+        yield f"{code(store.schema_.field)} is {store.schema_.value}; unknown fields are preserved."
+    if store.keyed_by:
+        yield f"Where it has {code(store.keyed_by)}, its key is derived from that, so no two have the same."
+    if store.unversioned:
+        yield f"Its versions are its history; {code(store.unversioned)} allows a bucket without versioning."
+    if store.skew:
+        yield f"Clocks may differ by {code(store.skew)} milliseconds."
+    if store.large:
         values = ", ".join(
-            f"{code(field)} ({code(ref)} says where)" for field, ref in kept.large.refs.items()
+            f"{code(field)} (referenced by {code(ref)})" for field, ref in store.large.refs.items()
         )
-        over, key = code(kept.large.over), code(kept.large.object)
-        yield f"What is longer than {over} bytes is an object {key} of its own: {values}."
-    if kept.polls:
+        over, key = code(store.large.over), code(store.large.object)
+        yield f"A value longer than {over} bytes is stored in an object {key} of its own: {values}."
+    if store.polls:
         yield (
-            f"Who takes leases looks where {code(kept.polls.mode)} says: {code(kept.polls.page)} hints of "
-            f"{code(kept.polls.index)} at a time, or {code(kept.polls.scan_page)} objects."
+            f"{code(store.polls.mode)} sets what workers poll for claims: {code(store.polls.page)} hints of "
+            f"{code(store.polls.index)} at a time, or {code(store.polls.scan_page)} objects."
         )
-    if kept.repairs:
+    if store.repairs:
         yield (
-            f"{kept.repairs.by} puts the hints right every {code(kept.repairs.every)} seconds, "
-            f"{code(kept.repairs.page)} objects at a time."
+            f"{store.repairs.by} repairs the hints every {code(store.repairs.every)} seconds, "
+            f"{code(store.repairs.page)} objects at a time."
         )
-        if kept.repairs.mark:
-            yield f"{code(kept.repairs.mark)} says when the last of these rounds began that was whole."
-    if kept.retires:
-        tag = code(f"{kept.retires.tag}={kept.retires.value}")
+        if store.repairs.mark:
+            yield f"{code(store.repairs.mark)} has the start of the last complete repair."
+    if store.retires:
+        tag = code(f"{store.retires.tag}={store.retires.value}")
         yield (
-            f"In {codes(kept.retires.in_)} it has the tag {tag}, by which the bucket removes it after "
-            f"{code(kept.retires.days)} days."
+            f"In {codes(store.retires.in_)} it has the tag {tag}, and a lifecycle rule of the bucket deletes "
+            f"it after {code(store.retires.days)} days."
         )
 
 
-def hints(kept: KeptInS3) -> str:
-    """The small objects that hint at entities."""
-    rows = [(code(name), code(row.key), codes(row.in_)) for name, row in kept.indexes.items()]
-    return table(("Hints", "Key", "In"), rows)
+def render_hints(store: KeptInS3) -> str:
+    """Render the table of index objects, which hint at entities."""
+    rows = [(code(name), code(row.key), codes(row.in_)) for name, row in store.indexes.items()]
+    return format_table(("Hints", "Key", "In"), rows)

@@ -1,33 +1,33 @@
-"""The tables of a reference page that tell of entities: their states, changes, and where they are kept."""
+"""Reference tables about entities: their states, changes and stores."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.docs.markdown import code, codes, prose, table
-from codegen.emit.docs.reference_buckets import hints, in_bucket
-from codegen.emit.docs.reference_tables import sets
+from codegen.emit.docs.markdown import code, codes, format_table, prose
+from codegen.emit.docs.reference_buckets import describe_bucket, render_hints
+from codegen.emit.docs.reference_services import format_values
 from codegen.language.lifecycle import Backoff, Due, Entity, GiveUp, Shift, Take, Transition
 from codegen.language.persistence import KeptInRedis, Lease
 from codegen.source.spec import Spec, field_enum
 
 
-def states(spec: Spec, entity: Entity) -> str:
+def render_states(spec: Spec, entity: Entity) -> str:
     enum = field_enum(spec, spec.messages[entity.record].fields[entity.status])
     rows = [
         (
             code(name),
-            _kind(entity, name),
+            _format_kind(entity, name),
             code(entity.shown.as_.get(name, "")) if entity.shown else "",
             prose(enum.values[name].doc if enum and name in enum.values else None),
         )
-        for name in state_names(spec, entity)
+        for name in list_state_names(spec, entity)
     ]
-    return table(("State", "Kind", "Shown as", "Meaning"), rows)
+    return format_table(("State", "Kind", "Shown as", "Meaning"), rows)
 
 
-def state_names(spec: Spec, entity: Entity) -> list[str]:
-    """The states of an entity in the order of its enum."""
+def list_state_names(spec: Spec, entity: Entity) -> list[str]:
+    """List the states of an entity in the order of its enum."""
     ends = [end for row in entity.transitions.values() for end in (row.from_, row.to)]
     used = list(dict.fromkeys([entity.initial, *ends, *entity.terminal]))
     enum = field_enum(spec, spec.messages[entity.record].fields[entity.status])
@@ -35,16 +35,16 @@ def state_names(spec: Spec, entity: Entity) -> list[str]:
     return [*known, *(name for name in used if name not in known)]
 
 
-def _kind(entity: Entity, state: str) -> str:
+def _format_kind(entity: Entity, state: str) -> str:
     kinds = {
         "initial": state == entity.initial,
         "terminal": state in entity.terminal,
         "failed": state in entity.failed_states,
     }
-    return ", ".join(kind for kind, holds in kinds.items() if holds)
+    return ", ".join(kind for kind, applies in kinds.items() if applies)
 
 
-def transitions(entity: Entity) -> str:
+def render_transitions(entity: Entity) -> str:
     rows = [
         (
             code(name),
@@ -52,52 +52,52 @@ def transitions(entity: Entity) -> str:
             code(row.from_),
             code(row.to),
             ", ".join(row.by),
-            ", ".join(_needs(row)),
+            ", ".join(_list_guards(row)),
             codes(row.after),
-            ", ".join(_writes(row)),
-            _wait(row.waits) if row.waits else "",
-            _give_up(entity, row.gives_up) if row.gives_up else "",
-            _dues(row.due, row.also_due),
+            ", ".join(_list_writes(row)),
+            _format_backoff(row.waits) if row.waits else "",
+            _format_give_up(entity, row.gives_up) if row.gives_up else "",
+            _format_dues(row.due, row.also_due),
             code(row.via or ""),
         )
         for name, row in entity.transitions.items()
     ]
     headers = ("Transition", "Trigger", "From", "To", "Actors", "Needs", "After", "Stamps")
-    return table((*headers, "Waits", "Gives up", "Due", "Via"), rows)
+    return format_table((*headers, "Waits", "Gives up", "Due", "Via"), rows)
 
 
-def has_order(entity: Entity) -> bool:
-    """Whether a transition comes after calls."""
+def has_call_order(entity: Entity) -> bool:
+    """Whether a transition requires calls before it."""
     return any(row.after for row in entity.transitions.values())
 
 
-def _needs(row: Transition) -> list[str]:
-    """What must hold for an edge to be taken."""
+def _list_guards(row: Transition) -> list[str]:
+    """List the guards of an edge."""
     needs = [codes(row.when)] if row.when else []
-    return [*needs, *sets(row.where), *(["its name"] if row.by_name else [])]
+    return [*needs, *format_values(row.where), *(["its name"] if row.by_name else [])]
 
 
-def shifts(entity: Entity) -> str:
-    """What changes an entity and leaves its state as it is."""
+def render_shifts(entity: Entity) -> str:
+    """Render the table of updates that leave the state as it is."""
     rows = [
         (
             code(name),
             prose(row.trigger),
             codes(row.in_),
             ", ".join(row.by),
-            ", ".join([*sets(row.where), *(["the lease"] if row.fenced else [])]),
-            ", ".join(_writes(row)),
-            _dues(row.due),
+            ", ".join([*format_values(row.where), *(["the lease"] if row.fenced else [])]),
+            ", ".join(_list_writes(row)),
+            _format_dues(row.due),
         )
         for name, row in entity.shifts.items()
     ]
-    return table(("Shift", "Trigger", "In", "Actors", "Needs", "Writes", "Due"), rows)
+    return format_table(("Shift", "Trigger", "In", "Actors", "Needs", "Writes", "Due"), rows)
 
 
-def _writes(row: Transition | Shift) -> Iterator[str]:
+def _list_writes(row: Transition | Shift) -> Iterator[str]:
     yield from map(code, row.stamps)
-    yield from sets(row.sets)
-    yield from (_take(*each) for each in row.takes.items())
+    yield from format_values(row.sets)
+    yield from (_format_take(*each) for each in row.takes.items())
     if isinstance(row, Transition):
         yield from (f"{code(field)} = {code(source)}" for field, source in row.copies.items())
         for field, growth in row.grows.items():
@@ -107,112 +107,112 @@ def _writes(row: Transition | Shift) -> Iterator[str]:
     yield from (f"no {code(field)}" for field in row.clears)
 
 
-def _wait(row: Backoff) -> str:
+def _format_backoff(row: Backoff) -> str:
     unit = "seconds" if row.base.isupper() else "milliseconds"
     times = f"{code(row.times)} times" if row.times else "twice"
-    jitter = f", give or take {code(row.jitter)} of it" if row.jitter else ""
+    jitter = f", plus or minus {code(row.jitter)} of it" if row.jitter else ""
     return (
         f"until {code(row.until)}: {code(row.base)} {unit}, {times} as long for each further "
         f"{code(row.count)}, at most {code(row.max)}{jitter}"
     )
 
 
-def _give_up(entity: Entity, row: GiveUp) -> str:
+def _format_give_up(entity: Entity, row: GiveUp) -> str:
     count = f"{code(row.count)} less {code(row.less)}" if row.less else code(row.count)
     if entity.in_redis or entity.in_s3:
-        return f"{code(row.with_)} in its place once {count} has reached {code(row.limit)}"
+        return f"{code(row.with_)} instead once {count} has reached {code(row.limit)}"
     return f"{code(row.with_)} once {count} is above {code(row.limit)}"
 
 
-def _dues(*rows: Due | None) -> str:
-    return "; or ".join(_due(row) for row in rows if row)
+def _format_dues(*rows: Due | None) -> str:
+    return "; or ".join(_format_due(row) for row in rows if row)
 
 
-def _due(row: Due) -> str:
+def _format_due(row: Due) -> str:
     later = f" and {code(row.after)} seconds" if row.after else ""
     when = (
-        f"as soon as its holder is in {code(row.holder_in)}" if row.holder_in else f"at {code(row.at)}{later}"
+        f"as soon as its owner is in {code(row.holder_in)}" if row.holder_in else f"at {code(row.at)}{later}"
     )
     batch = f", {code(row.batch)} at a time" if row.batch else ""
-    given = f", giving {', '.join(sets(row.gives))}" if row.gives else ""
-    return f"{when}; {row.by} looks every {code(row.every)} seconds{batch}{given}"
+    values = f", giving {', '.join(format_values(row.gives))}" if row.gives else ""
+    return f"{when}; {row.by} sweeps every {code(row.every)} seconds{batch}{values}"
 
 
-def deletion_due(row: Due) -> str:
-    """When the clock deletes an entity."""
-    return f"It is due {_due(row)}."
+def format_deletion_due(row: Due) -> str:
+    """Format when a deletion is due."""
+    return f"It is due {_format_due(row)}."
 
 
-def keeping(entity: Entity) -> Iterator[str]:
-    """Where an entity is kept and who owns it for how long, a sentence each."""
-    if kept := entity.in_postgres:
+def describe_storage(entity: Entity) -> Iterator[str]:
+    """Describe the store and the lease of an entity, a sentence each."""
+    if store := entity.in_postgres:
         yield (
-            f"A {kept.store} server keeps it, at {code(kept.url)} in the table {code(kept.table)}; "
-            f"{code(kept.history)} has every transition that was ever made."
+            f"A {store.store} server stores it, at {code(store.url)} in the table {code(store.table)}; "
+            f"{code(store.history)} has the history of its transitions."
         )
-        if kept.unique:
-            yield f"No two have the same {codes(kept.unique)}."
+        if store.unique:
+            yield f"No two have the same {codes(store.unique)}."
     if entity.in_redis:
-        yield from _in_redis(entity.in_redis)
+        yield from _describe_redis(entity.in_redis)
     if entity.in_s3:
-        yield from in_bucket(entity.in_s3)
+        yield from describe_bucket(entity.in_s3)
     if lease := entity.lease:
         yield (
-            f"Whoever takes it to {code(lease.state)} owns it for {code(lease.seconds)} seconds and may "
-            f"renew that: {code(lease.owner)} says who, {code(lease.expires)} until when, and "
-            f"{code(lease.fence)} tells one time from the next. The oldest by {code(lease.oldest_by)} "
-            "goes first."
+            f"A claim sets it to {code(lease.state)} with a lease of {code(lease.seconds)} seconds, which "
+            f"the owner may renew: {code(lease.owner)} is the owner, {code(lease.expires)} the end of the "
+            f"lease, and {code(lease.fence)} the fence. Claims start with the oldest by "
+            f"{code(lease.oldest_by)}."
         )
-        yield from _leasing(lease)
+        yield from _describe_lease(lease)
 
 
-def _in_redis(kept: KeptInRedis) -> Iterator[str]:
-    prefix = f" behind {code(kept.prefix)}" if kept.prefix else ""
+def _describe_redis(store: KeptInRedis) -> Iterator[str]:
+    prefix = f" with the prefix {code(store.prefix)}" if store.prefix else ""
     yield (
-        f"A {kept.store} server keeps it, at {code(kept.url)} in the hash {code(kept.hash)}{prefix}; "
-        f"{code(kept.sequence)} counts its changes. Every change is one script."
+        f"A {store.store} server stores it, at {code(store.url)} in the hash {code(store.hash)}{prefix}; "
+        f"{code(store.sequence)} counts its changes. Every change is one atomic script."
     )
-    if kept.replicas:
-        yield f"A new one is told of once {code(kept.replicas)} replicas have it."
-    if kept.expires:
-        yield f"Once it has ended it is kept for {code(kept.expires)} seconds."
-    for field, row in kept.unique.items():
+    if store.replicas:
+        yield f"Its creation is confirmed once {code(store.replicas)} replicas have it."
+    if store.expires:
+        yield f"In a terminal state it expires after {code(store.expires)} seconds."
+    for field, row in store.unique.items():
         yield (
-            f"No two have the same {code(field)} within {code(row.seconds)} seconds; {code(row.key)} has the "
-            "key of the one that has it."
+            f"No two have the same {code(field)} within {code(row.seconds)} seconds; {code(row.key)} maps it "
+            "to the key of its entity."
         )
-    if box := kept.outbox:
+    if box := store.outbox:
         yield (
-            f"The stream {code(box.stream)} has every transition; {box.by} writes it to the table "
-            f"{code(box.table)} at {code(box.url)}, and those that ended to {code(box.ended)}."
+            f"The stream {code(box.stream)} is the outbox of its transitions; {box.by} writes them to the "
+            f"table {code(box.table)} at {code(box.url)}, and terminal records to {code(box.ended)}."
         )
-    if kept.wakes:
-        yield f"The channel {code(kept.wakes)} tells when there is something to be taken."
-    if kept.metrics:
-        yield f"Scripts count in the hash {code(kept.metrics)}."
+    if store.wakes:
+        yield f"The channel {code(store.wakes)} has wake-ups for claims."
+    if store.metrics:
+        yield f"Scripts count metrics in the hash {code(store.metrics)}."
 
 
-def _leasing(lease: Lease) -> Iterator[str]:
+def _describe_lease(lease: Lease) -> Iterator[str]:
     if lease.token:
-        yield f"{code(lease.token)} is another UUID each time."
+        yield f"{code(lease.token)} is a new UUID for each lease."
     if lease.only:
-        yield f"It is taken by those who know what to do with its {code(lease.only)}."
+        yield f"Only workers that support its {code(lease.only)} claim it."
     if lease.first:
-        yield f"It is taken from the index {code(lease.index)}, in the order {codes(lease.first)}."
+        yield f"Claims read the index {code(lease.index)}, in the order {codes(lease.first)}."
     if lease.paused:
-        yield f"What is in the set {code(lease.paused)} is not given to anybody."
+        yield f"Those in the set {code(lease.paused)} are not claimed."
     if holder := lease.holder:
         yield (
-            f"It is booked on a {holder.entity} in {codes(holder.in_)}, never more than its "
-            f"{code(holder.capacity)} at a time, and only if its {code(holder.offers)} have all of "
+            f"Its lease belongs to a {holder.entity} in {codes(holder.in_)}, which has at most "
+            f"{code(holder.capacity)} at a time, and whose {code(holder.offers)} include all of "
             f"{code(holder.needs)}."
         )
         if holder.idle:
-            yield f"Those that wait are in the hash {code(holder.idle)}; they are handed what is new at once."
+            yield f"Idle ones are in the hash {code(holder.idle)}; a new entity is leased to one at once."
 
 
-def indexes(entity: Entity) -> str:
-    """The indexes of an entity."""
+def render_indexes(entity: Entity) -> str:
+    """Render the table of the indexes of an entity."""
     rows = [
         (
             code(name),
@@ -230,12 +230,12 @@ def indexes(entity: Entity) -> str:
         for name, row in (entity.in_redis.indexes.items() if entity.in_redis else ())
     ]
     if entity.in_s3:
-        return hints(entity.in_s3)
-    return table(("Index", "Key", "In", "Ordered by", "If", "Parts"), rows)
+        return render_hints(entity.in_s3)
+    return format_table(("Index", "Key", "In", "Ordered by", "If", "Parts"), rows)
 
 
-def creation(entity: Entity) -> Iterator[str]:
-    """What becomes of the fields of a new entity beyond its stamps, a sentence each."""
+def describe_creation(entity: Entity) -> Iterator[str]:
+    """Describe the fields of a new entity beyond its stamps, a sentence each."""
     row = entity.create
     if row.copies:
         begins = [f"{code(field)} begins as {code(source)}" for field, source in row.copies.items()]
@@ -244,10 +244,10 @@ def creation(entity: Entity) -> Iterator[str]:
         values = ", ".join(f"{code(variable)} for {code(value)}" for value, variable in each.of.items())
         yield f"Unless it is given, {code(field)} depends on {code(each.by)}: {values}."
     if row.refuses:
-        yield f"None is created while {code(row.refuses.index)} holds {code(row.refuses.most)} or more."
+        yield f"Creation is refused while {code(row.refuses.index)} has {code(row.refuses.most)} or more."
 
 
-def _take(field: str, take: Take) -> str:
-    said = f"{code(field)} from {code(take.from_)}"
-    said += f", else {code(take.default)}" if take.default else ""
-    return said + (" unless it has one" if take.keep_first else "")
+def _format_take(field: str, take: Take) -> str:
+    text = f"{code(field)} from {code(take.from_)}"
+    text += f", else {code(take.default)}" if take.default else ""
+    return text + (" unless it has one" if take.keep_first else "")

@@ -1,40 +1,40 @@
-"""Tables of the reference about metrics and alerts."""
+"""Reference tables about metrics and alerts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.docs.markdown import code, codes, prose, table
-from codegen.emit.python.metrics_module import entity_of, index_keys, labels_of, state_keys
+from codegen.emit.docs.markdown import code, codes, format_table, prose
+from codegen.emit.python.metrics_module import find_entity_name, list_index_keys, list_labels, list_state_keys
 from codegen.emit.redis.lua_metrics import series
 from codegen.language.metrics import Metric
 from codegen.source.spec import Spec
 
 
-def metrics(spec: Spec) -> str:
-    """Every metric: its type, its labels with all values that there are from the start, and what it says."""
+def render_metrics(spec: Spec) -> str:
+    """Render the table of metrics: type, labels with all their values, and meaning."""
     headers = ("Metric", "Type", "Labels", "Meaning")
     exported = {name: row for name, row in spec.metrics.metrics.items() if row.type != "window"}
-    return table(
+    return format_table(
         headers,
         (
-            (code(name), row.type, "; ".join(_labels(spec, row)), prose(row.doc))
+            (code(name), row.type, "; ".join(_format_labels(spec, row)), prose(row.doc))
             for name, row in exported.items()
         ),
     )
 
 
-def windows(spec: Spec) -> str:
-    """What is counted for a while only, and not exported."""
+def render_windows(spec: Spec) -> str:
+    """Render the table of counts over a time window, which are not exported."""
     headers = ("Count", "Length", "Meaning")
     rows = ((name, row) for name, row in spec.metrics.metrics.items() if row.type == "window")
-    return table(headers, ((code(name), code(row.seconds), prose(row.doc)) for name, row in rows))
+    return format_table(headers, ((code(name), code(row.seconds), prose(row.doc)) for name, row in rows))
 
 
-def alerts(spec: Spec) -> str:
-    """Every alert and its rule."""
+def render_alerts(spec: Spec) -> str:
+    """Render the table of alerts and their rules."""
     headers = ("Alert", "Severity", "For", "When", "Meaning")
-    return table(
+    return format_table(
         headers,
         (
             (code(name), row.severity, row.for_, prose(row.summary), prose(row.doc))
@@ -43,24 +43,24 @@ def alerts(spec: Spec) -> str:
     )
 
 
-def tellers(spec: Spec) -> list[str]:
-    """The components whose nodes tell the metrics."""
-    entities = [entity_of(metric) for metric in spec.metrics.metrics.values()]
+def list_exporters(spec: Spec) -> list[str]:
+    """List the components whose nodes export the metrics."""
+    entities = [find_entity_name(metric) for metric in spec.metrics.metrics.values()]
     return [*dict.fromkeys(spec.lifecycle.entities[each].held_by for each in entities)]
 
 
-def _labels(spec: Spec, metric: Metric) -> Iterator[str]:
-    for number, label in enumerate(labels_of(metric)):
+def _format_labels(spec: Spec, metric: Metric) -> Iterator[str]:
+    for number, label in enumerate(list_labels(metric)):
         values = dict.fromkeys(row[number] for row in series(spec, metric))
-        yield f"{code(label)}: {codes(values or _values(spec, metric, label))}"
+        yield f"{code(label)}: {codes(values or _list_label_values(spec, metric, label))}"
 
 
-def _values(spec: Spec, metric: Metric, label: str) -> list[str]:
-    """The values of the label of a gauge."""
+def _list_label_values(spec: Spec, metric: Metric, label: str) -> list[str]:
+    """List the values of a label of a gauge."""
     if label == "percentile" and label != metric.label:
         return [f"p{each}" for each in metric.percentiles]
     if metric.states_of:
-        return [*state_keys(spec, spec.lifecycle.entities[metric.states_of])]
+        return [*list_state_keys(spec, spec.lifecycle.entities[metric.states_of])]
     entity, _, index = (metric.size_of or metric.age_in or "").partition(".")
-    kept = spec.lifecycle.entities[entity].in_redis
-    return [*index_keys(spec, spec.lifecycle.entities[entity], kept.indexes[index])] if kept else []
+    store = spec.lifecycle.entities[entity].in_redis
+    return [*list_index_keys(spec, spec.lifecycle.entities[entity], store.indexes[index])] if store else []

@@ -1,1 +1,1 @@
-"""OpenAPI documents of the methods that have routes."""
+"""Emitters of OpenAPI documents for the methods that have routes."""

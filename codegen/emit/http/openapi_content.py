@@ -1,4 +1,4 @@
-"""What OpenAPI says of bodies that are content and not JSON: uploads, downloads, and parts of them."""
+"""OpenAPI of binary bodies: uploads, downloads and byte ranges."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from codegen.emit.http.openapi_schemas import Schema
 MEDIA_TYPE = "application/octet-stream"
 _BYTES: Schema = {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 _TEXT: Schema = {"type": "string"}
-_OF_CONTENT: dict[str, Schema] = {
+_CONTENT_HEADERS: dict[str, Schema] = {
     "ETag": {"description": "Tells this content from any other.", "schema": _TEXT},
     "Accept-Ranges": {"description": "Parts can be asked for.", "schema": {"const": "bytes"}},
 }
-_RANGE: Schema = {
+_RANGE_HEADER: Schema = {
     "Content-Range": {
         "description": "Which part it is, or how much there is.",
         "schema": _TEXT,
     }
 }
-ASKED: list[Schema] = [
+REQUEST_HEADERS: list[Schema] = [
     {
         "name": name,
         "in": "header",
@@ -31,20 +31,24 @@ ASKED: list[Schema] = [
         ("If-None-Match", "The ETag of what is there already."),
     )
 ]
-"""The headers that a download understands."""
+"""The request headers of a download."""
 
 
-def upload(text: str | None) -> Schema:
-    """A body of any length."""
+def build_request_body(text: str | None) -> Schema:
+    """Build the request body of an upload."""
     found: Schema = {"required": True, "content": _BYTES}
     return found | ({"description": text} if text else {})
 
 
-def download(text: str) -> dict[str, Schema]:
-    """What an answer with content can be, by status."""
+def build_responses(text: str) -> dict[str, Schema]:
+    """Build the responses of a download, by status."""
     return {
-        "200": {"description": text, "headers": _OF_CONTENT, "content": _BYTES},
-        "206": {"description": "The part.", "headers": {**_OF_CONTENT, **_RANGE}, "content": _BYTES},
-        "304": {"description": "It is there already.", "headers": _OF_CONTENT},
-        "416": {"description": "There is no such part.", "headers": {**_OF_CONTENT, **_RANGE}},
+        "200": {"description": text, "headers": _CONTENT_HEADERS, "content": _BYTES},
+        "206": {
+            "description": "The part.",
+            "headers": {**_CONTENT_HEADERS, **_RANGE_HEADER},
+            "content": _BYTES,
+        },
+        "304": {"description": "It is there already.", "headers": _CONTENT_HEADERS},
+        "416": {"description": "There is no such part.", "headers": {**_CONTENT_HEADERS, **_RANGE_HEADER}},
     }

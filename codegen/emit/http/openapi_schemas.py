@@ -1,4 +1,4 @@
-"""JSON Schemas of messages as HTTP has them: what a request may say, and what an answer says."""
+"""JSON Schemas of messages over HTTP, for requests and for responses."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
-from codegen.emit.http.openapi_samples import sample_of_pattern
-from codegen.emit.python.text_rules import is_storable, may_hold_nul
+from codegen.emit.http.pattern_samples import generate_sample
+from codegen.emit.python.text_rules import is_nul_possible, is_storable
 from codegen.language.types import EnumType, FieldRules, ItemRules, MessageField
 from codegen.source.spec import Spec, type_ref
 
@@ -42,41 +42,43 @@ STORABLE_JSON: Schema = {
 }
 
 
-class Schemas:
-    """Collects the schemas of all messages that the routes of a spec name."""
+class SchemaBuilder:
+    """Builder of the schemas of all messages that the routes of a spec use."""
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
-        self._shown = {each.shown.enum for each in spec.lifecycle.entities.values() if each.shown is not None}
+        self._displayed_enums = {
+            each.shown.enum for each in spec.lifecycle.entities.values() if each.shown is not None
+        }
         self.components: dict[str, Schema] = {}
         self._sides: dict[str, set[Side]] = {}
 
-    def note(self, message: str, side: Side) -> None:
-        """Remembers where a message is used, and so those in it: both sides may have one of the same name."""
+    def register(self, message: str, side: Side) -> None:
+        """Register the use of a message and of those in it, as one name may need a schema for each side."""
         if side in self._sides.setdefault(message, set()):
             return
         self._sides[message].add(side)
         for row in self._spec.messages[message].fields.values():
             if (inner := type_ref(row.type).name) in self._spec.messages:
-                self.note(inner, side)
+                self.register(inner, side)
 
-    def ref(self, message: str, side: Side) -> Schema:
-        """A reference to a message, whose schema is then among the components."""
+    def build_ref(self, message: str, side: Side) -> Schema:
+        """Build a reference to a message, and add its schema to the components."""
         both = side == "request" and "response" in self._sides[message]
         name = f"{message}InRequest" if both else message
         if name not in self.components:
             self.components[name] = {}
-            self.components[name] = self.message(message, side)
+            self.components[name] = self.build_message(message, side)
         return {"$ref": f"#/components/schemas/{name}"}
 
-    def message(self, name: str, side: Side, without: Collection[str] = ()) -> Schema:
-        """The schema of a message; some of its fields may be said elsewhere."""
+    def build_message(self, name: str, side: Side, without: Collection[str] = ()) -> Schema:
+        """Build the schema of a message, without the fields that are in the path."""
         row = self._spec.messages[name]
         fields = {field: each for field, each in row.fields.items() if field not in without}
         found: Schema = {
             "type": "object",
             "properties": {
-                self._spec.json_name(field): self.field(each, side) for field, each in fields.items()
+                self._spec.json_name(field): self.build_field(each, side) for field, each in fields.items()
             },
         }
         if row.doc:
@@ -84,49 +86,49 @@ class Schemas:
         needed = [
             self._spec.json_name(field)
             for field, each in fields.items()
-            if (is_needed(self._spec, each) if side == "request" else self._is_there(each))
+            if (is_needed(self._spec, each) if side == "request" else self._is_present(each))
         ]
-        choices = [self._choice(fields, field) for field in fields if side == "request"]
+        choices = [self._build_choice(fields, field) for field in fields if side == "request"]
         if any(choices):
             found["allOf"] = [each for each in choices if each]
         return found | ({"required": sorted(needed)} if needed else {})
 
-    def _choice(self, fields: Mapping[str, MessageField], name: str) -> Schema:
-        """That a field is given, or one of those that it may be left out by."""
+    def _build_choice(self, fields: Mapping[str, MessageField], name: str) -> Schema:
+        """Build the alternatives of `required_unless`: the field itself, or one of the other fields."""
         if not (others := fields[name].rules.required_unless):
             return {}
-        ways: list[Schema] = []
+        alternatives: list[Schema] = []
         for each in (name, *others):
-            shown = self._spec.json_name(each)
+            json_name = self._spec.json_name(each)
             given = {"const": True} if fields[each].type == "bool" else _NOT_ZERO
-            ways.append({"required": [shown], "properties": {shown: given}})
-        return {"anyOf": ways}
+            alternatives.append({"required": [json_name], "properties": {json_name: given}})
+        return {"anyOf": alternatives}
 
-    def field(self, row: MessageField, side: Side) -> Schema:
-        """The schema of a field."""
+    def build_field(self, row: MessageField, side: Side) -> Schema:
+        """Build the schema of a field."""
         kind, name, _ = type_ref(row.type)
         rules = row.rules if side == "request" else None
         if kind == "single":
-            found = self._value(row, name, rules, side)
+            found = self._build_value(row, name, rules, side)
         else:
             items = (rules.items or ItemRules(storable=rules.storable)) if rules else None
-            each = self._value(row, name, items, side)
-            found = self._several(kind, each, row, side)
+            each = self._build_value(row, name, items, side)
+            found = self._build_collection(kind, each, row, side)
             if rules is not None and kind == "map" and is_storable(self._spec, rules):
                 found["propertyNames"] = {"pattern": _NO_NUL}
         if rules is not None and rules.default is not None:
-            found = found | {"default": self._default(row, name)}
+            found = found | {"default": self._format_default(row, name)}
         if rules is not None and rules.page_size:
             found = found | {"default": self._spec.system.policies.pagination[rules.page_size].default_size}
-        if row.optional and (side == "request" or self._is_there(row)):
-            found = _or_null(found)
+        if row.optional and (side == "request" or self._is_present(row)):
+            found = _allow_null(found)
         return found | ({"description": row.doc} if row.doc else {})
 
-    def _is_there(self, row: MessageField) -> bool:
-        """Whether every answer has a field."""
+    def _is_present(self, row: MessageField) -> bool:
+        """Whether every response has a field."""
         return not row.optional or self._spec.system.json_.unset == "shown"
 
-    def _several(self, kind: str, each: Schema, row: MessageField, side: Side) -> Schema:
+    def _build_collection(self, kind: str, each: Schema, row: MessageField, side: Side) -> Schema:
         least, most = ("minItems", "maxItems") if kind == "repeated" else ("minProperties", "maxProperties")
         found: Schema = (
             {"type": "array", "items": each}
@@ -139,38 +141,40 @@ class Schemas:
             found[most] = self._spec.limit(row.rules.max_items)
         return found
 
-    def _value(self, row: MessageField, name: str, rules: ItemRules | None, side: Side) -> Schema:
+    def _build_value(self, row: MessageField, name: str, rules: ItemRules | None, side: Side) -> Schema:
         if name in self._spec.messages:
-            return self.ref(name, side)
+            return self.build_ref(name, side)
         if (enum := self._spec.enums.get(name)) is not None:
-            return self._enum(name, enum, rules, side)
+            return self._build_enum(name, enum, rules, side)
         if name == "json":
-            return self._json(rules)
+            return self._build_json(rules)
         if name == "timestamp":
             return {"type": "string", "format": "date-time"}
         if name in _INTEGERS:
-            return self._integer(name, rules)
+            return self._build_integer(name, rules)
         if name == "bool":
             must_be = row.rules.must_be if side == "request" else None
             return {"type": "boolean"} | ({} if must_be is None else {"const": must_be})
         if name in ("double", "float"):
             return {"type": "number"}
-        return self._bytes(rules) if name == "bytes" else self._text(row, rules, side)
+        return self._build_bytes(rules) if name == "bytes" else self._build_text(row, rules, side)
 
-    def _enum(self, name: str, enum: EnumType, rules: ItemRules | None, side: Side) -> Schema:
-        hides_zero = (rules is not None and rules.specified) or (side == "response" and name in self._shown)
+    def _build_enum(self, name: str, enum: EnumType, rules: ItemRules | None, side: Side) -> Schema:
+        is_zero_hidden = (rules is not None and rules.specified) or (
+            side == "response" and name in self._displayed_enums
+        )
         values = [
             enum.word(value)
             for value, member in enum.values.items()
-            if not (hides_zero and member.number == 0)
+            if not (is_zero_hidden and member.number == 0)
             if rules is None or rules.one_of is None or value in rules.one_of
         ]
         found: Schema = {"type": "string", "enum": values}
-        told = [f"{enum.word(value)}: {member.doc}" for value, member in enum.values.items() if member.doc]
-        text = "\n".join(filter(None, (enum.doc, *told)))
+        docs = [f"{enum.word(value)}: {member.doc}" for value, member in enum.values.items() if member.doc]
+        text = "\n".join(filter(None, (enum.doc, *docs)))
         return found | ({"description": text} if text else {})
 
-    def _json(self, rules: ItemRules | None) -> Schema:
+    def _build_json(self, rules: ItemRules | None) -> Schema:
         if rules is None:
             return {}
         storable = is_storable(self._spec, rules)
@@ -182,19 +186,19 @@ class Schemas:
         found: Schema = {"type": "object", "additionalProperties": anything or True}
         return found | ({"propertyNames": {"pattern": _NO_NUL}} if storable else {})
 
-    def _integer(self, name: str, rules: ItemRules | None) -> Schema:
+    def _build_integer(self, name: str, rules: ItemRules | None) -> Schema:
         least, most = _INTEGERS[name]
         if rules is not None:
             least = max(least, rules.min if rules.min is not None else least)
             most = min(most, rules.max if rules.max is not None else most)
         if has_default(rules) and not least <= 0 <= most:
-            # 0 stands for the default.
+            # 0 is replaced by the default.
             if least != 1:
                 return {"anyOf": [{"const": 0}, {"type": "integer", "minimum": least, "maximum": most}]}
             least = 0
         return {"type": "integer", "minimum": least, "maximum": most}
 
-    def _bytes(self, rules: ItemRules | None) -> Schema:
+    def _build_bytes(self, rules: ItemRules | None) -> Schema:
         found: Schema = {"type": "string", "contentEncoding": "base64"}
         if rules is not None:
             found["pattern"] = f"^{_BASE64}$"
@@ -204,7 +208,7 @@ class Schemas:
                 found["minLength"] = 4
         return found
 
-    def _text(self, row: MessageField, rules: ItemRules | None, side: Side) -> Schema:
+    def _build_text(self, row: MessageField, rules: ItemRules | None, side: Side) -> Schema:
         found: Schema = {"type": "string"}
         if rules is None:
             return found
@@ -219,7 +223,7 @@ class Schemas:
         if rules.uuid or rules.uuid4:
             found["format"] = "uuid"
             patterns.append(f"^{UUID4 if rules.uuid4 else UUID}$")
-        if may_hold_nul(self._spec, rules):
+        if is_nul_possible(self._spec, rules):
             patterns.append(_NO_NUL)
         if side == "request" and row.rules.page_token:
             digits = self._spec.system.policies.pagination[row.rules.page_token].max_token_digits
@@ -228,10 +232,10 @@ class Schemas:
             found["pattern"] = patterns[0]
         elif patterns:
             found["allOf"] = [{"pattern": each} for each in patterns]
-        # Empty text stands for the default.
-        return {"anyOf": [{"const": ""}, found]} if has_default(rules) and _refuses_empty(rules) else found
+        # Empty text is replaced by the default.
+        return {"anyOf": [{"const": ""}, found]} if has_default(rules) and _is_empty_refused(rules) else found
 
-    def _default(self, row: MessageField, name: str) -> Any:
+    def _format_default(self, row: MessageField, name: str) -> Any:
         default = row.rules.default
         enum = self._spec.enums.get(name)
         return enum.word(str(default)) if enum is not None else default
@@ -255,30 +259,30 @@ def is_needed(spec: Spec, row: MessageField) -> bool:
         return (rules.min or 0) > 0 or (rules.max or 0) < 0
     if name == "bool":
         return rules.must_be is True
-    return _refuses_empty(rules)
+    return _is_empty_refused(rules)
 
 
 def has_default(rules: ItemRules | None) -> bool:
-    """Whether something stands in for 0 or empty."""
+    """Whether a default replaces 0 or empty."""
     return isinstance(rules, FieldRules) and (rules.default is not None or rules.page_size is not None)
 
 
-def _refuses_empty(rules: ItemRules) -> bool:
-    text_refused = (rules.one_of is not None and "" not in rules.one_of) or rules.uuid or rules.uuid4
-    unmatched = rules.pattern is not None and re.fullmatch(rules.pattern, "") is None
-    return rules.non_empty or bool(rules.min_length) or text_refused or unmatched
+def _is_empty_refused(rules: ItemRules) -> bool:
+    is_text_refused = (rules.one_of is not None and "" not in rules.one_of) or rules.uuid or rules.uuid4
+    is_unmatched = rules.pattern is not None and re.fullmatch(rules.pattern, "") is None
+    return rules.non_empty or bool(rules.min_length) or is_text_refused or is_unmatched
 
 
-def _or_null(schema: Schema) -> Schema:
+def _allow_null(schema: Schema) -> Schema:
     if isinstance(schema.get("type"), str) and not {"enum", "format"} & set(schema):
         return schema | {"type": [schema["type"], "null"]}
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def example(schema: Mapping[str, Any], components: Mapping[str, Schema], depth: int = 0) -> Any:
-    """A value that a schema allows, as simple as can be."""
+def build_example(schema: Mapping[str, Any], components: Mapping[str, Schema], depth: int = 0) -> Any:
+    """Build a simple value that a schema allows."""
     if "$ref" in schema:
-        return example(components[schema["$ref"].rpartition("/")[2]], components, depth + 1)
+        return build_example(components[schema["$ref"].rpartition("/")[2]], components, depth + 1)
     for word in ("default", "const"):
         if word in schema:
             return schema[word]
@@ -286,26 +290,27 @@ def example(schema: Mapping[str, Any], components: Mapping[str, Schema], depth: 
         named = [each for each in schema["enum"] if not str(each).upper().endswith("UNSPECIFIED")]
         return (named or schema["enum"])[0]
     if "anyOf" in schema:
-        return example(schema["anyOf"][0], components, depth)
+        return build_example(schema["anyOf"][0], components, depth)
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) else kind
     if kind == "object":
-        shown = {
-            name: example(each, components, depth + 1) for name, each in schema.get("properties", {}).items()
+        properties = {
+            name: build_example(each, components, depth + 1)
+            for name, each in schema.get("properties", {}).items()
         }
-        if schema.get("minProperties") and not shown:
-            return {"first": example(schema["additionalProperties"], components, depth + 1)}
-        return shown
+        if schema.get("minProperties") and not properties:
+            return {"first": build_example(schema["additionalProperties"], components, depth + 1)}
+        return properties
     if kind == "array":
-        return [example(schema["items"], components, depth + 1)] if depth < 4 else []
+        return [build_example(schema["items"], components, depth + 1)] if depth < 4 else []
     if kind == "string":
-        return _text_example(schema)
+        return _build_text_example(schema)
     if kind in ("integer", "number"):
         return max(schema.get("minimum", 0), min(1, schema.get("maximum", 1)))
     return {"boolean": True, "null": None}.get(str(kind))
 
 
-def _text_example(schema: Mapping[str, Any]) -> str:
+def _build_text_example(schema: Mapping[str, Any]) -> str:
     if schema.get("format") == "uuid":
         return "6f1d3c1e-9b1f-4c57-8a55-0d3a1f3b7c42"
     if schema.get("format") == "date-time":
@@ -313,7 +318,7 @@ def _text_example(schema: Mapping[str, Any]) -> str:
     patterns = [schema.get("pattern"), *(each.get("pattern") for each in schema.get("allOf", ()))]
     for pattern in patterns:
         if pattern and pattern != _NO_NUL and not schema.get("contentEncoding"):
-            return sample_of_pattern(pattern)
+            return generate_sample(pattern)
     if schema.get("contentEncoding"):
         return "Y2hhcnRlcg=="
     least, most = int(schema.get("minLength", 0)), schema.get("maxLength")

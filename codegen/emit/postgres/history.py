@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.emit.sql.names import aside, postgres_column
 from codegen.language.lifecycle import Entity
 from codegen.language.persistence import KeptInRedis, Outbox
@@ -120,7 +120,7 @@ def histories(spec: Spec) -> dict[str, History]:
 def emit(spec: Spec) -> Iterator[Artefact]:
     """The statements of each; the schema goes with that of all other tables."""
     for name, history in histories(spec).items():
-        text = fill(
+        text = render_template(
             "postgres/history/history_statements.sql.j2",
             spec,
             history=history,
@@ -134,13 +134,15 @@ def emit(spec: Spec) -> Iterator[Artefact]:
 def history_schema(spec: Spec, name: str) -> str:
     """The two tables of one entity, and what guards them."""
     history = histories(spec)[name]
-    tables = fill("postgres/history/history_tables.sql.j2", spec, history=history, moment=MOMENT)
+    tables = render_template("postgres/history/history_tables.sql.j2", spec, history=history, moment=MOMENT)
     return f"{tables}\n{history_guards(history)}"
 
 
 def history_guards(history: History) -> str:
     """The functions and triggers of both tables, which a migration replaces as a whole."""
-    return fill("postgres/history/history_guards.sql.j2", history.spec, history=history, moment=MOMENT)
+    return render_template(
+        "postgres/history/history_guards.sql.j2", history.spec, history=history, moment=MOMENT
+    )
 
 
 def steps(was: History, will_be: History) -> tuple[list[str], list[str]]:

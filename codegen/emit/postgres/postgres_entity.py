@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
-from codegen.emit.artefact import quoted_sql as quoted
+from codegen.emit.artefact import quote_sql as quoted
 from codegen.emit.postgres.types import EMPTY, TYPES
 from codegen.emit.sql.names import GIVEN, postgres_column
 from codegen.emit.sql.stored_entity import Column, StoredEntity

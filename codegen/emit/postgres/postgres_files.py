@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codegen.emit.artefact import Artefact, fill
-from codegen.emit.artefact import quoted_sql as quoted
+from codegen.emit.artefact import Artefact, render_template
+from codegen.emit.artefact import quote_sql as quoted
 from codegen.emit.postgres.history import emit as emit_histories
 from codegen.emit.postgres.history import histories, history_schema
 from codegen.emit.postgres.postgres_entity import KeptEntity
-from codegen.emit.python.records import in_postgres
+from codegen.emit.python.records import select_postgres_entities
 from codegen.language.lifecycle import Transition
 from codegen.source.spec import Spec
 
@@ -21,19 +21,19 @@ MIGRATIONS = "spec/migrations"
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    kept = {name: KeptEntity(spec, name, row) for name, row in in_postgres(spec).items()}
+    kept = {name: KeptEntity(spec, name, row) for name, row in select_postgres_entities(spec).items()}
     if not kept and not histories(spec):
         return
     folder = f"generated/{spec.name}/sql"
     yield Artefact(f"{folder}/schema.sql", schema(spec))
-    granted = fill(
+    granted = render_template(
         "postgres/schema/grants.sql.j2", spec, kept=[*kept.values()], histories=[*histories(spec).values()]
     )
     yield Artefact(f"{folder}/grants.sql", granted)
     yield from emit_histories(spec)
     for name, entity in kept.items():
         text = "\n".join(statements(spec, entity))
-        header = fill("postgres/schema/header.sql.j2", spec, entity=entity)
+        header = render_template("postgres/schema/header.sql.j2", spec, entity=entity)
         yield Artefact(f"{folder}/{name}.sql", f"{header}\n{text}")
 
 
@@ -47,7 +47,7 @@ def schema(spec: Spec) -> str:
     """Everything that a fresh database needs."""
     return "\n".join(
         (
-            fill("postgres/schema/schema.sql.j2", spec),
+            render_template("postgres/schema/schema.sql.j2", spec),
             *(table_schema(spec, name) for name in with_tables(spec)),
         )
     )
@@ -55,12 +55,12 @@ def schema(spec: Spec) -> str:
 
 def with_tables(spec: Spec) -> list[str]:
     """The entities that have tables: those that are kept there, and those whose history is."""
-    return [*in_postgres(spec), *histories(spec)]
+    return [*select_postgres_entities(spec), *histories(spec)]
 
 
 def table_schema(spec: Spec, name: str) -> str:
     """The tables of one entity."""
-    return entity_schema(spec, name) if name in in_postgres(spec) else history_schema(spec, name)
+    return entity_schema(spec, name) if name in select_postgres_entities(spec) else history_schema(spec, name)
 
 
 def entity_schema(spec: Spec, name: str) -> str:
@@ -68,21 +68,22 @@ def entity_schema(spec: Spec, name: str) -> str:
     entity = KeptEntity(spec, name, spec.lifecycle.entities[name])
     parts = ("table", "history", "guards", "indexes")
     return "\n".join(
-        fill(f"postgres/schema/{part}.sql.j2", spec, entity=entity, quoted=quoted) for part in parts
+        render_template(f"postgres/schema/{part}.sql.j2", spec, entity=entity, quoted=quoted)
+        for part in parts
     )
 
 
 def guards(spec: Spec, name: str) -> str:
     """The functions and triggers of one entity, which a migration replaces as a whole."""
     entity = KeptEntity(spec, name, spec.lifecycle.entities[name])
-    return fill("postgres/schema/guards.sql.j2", spec, entity=entity, quoted=quoted)
+    return render_template("postgres/schema/guards.sql.j2", spec, entity=entity, quoted=quoted)
 
 
 def statements(spec: Spec, entity: KeptEntity) -> Iterator[str]:
     """Every statement of an entity, each under a line with its name and what it takes."""
     for name, doc, template, data in _wanted(entity):
         parameters = Parameters()
-        body = fill(
+        body = render_template(
             f"postgres/statements/{template}.sql.j2",
             spec,
             entity=entity,

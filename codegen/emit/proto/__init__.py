@@ -1,1 +1,1 @@
-"""The .proto files, and the stubs that are compiled from them."""
+"""Emitters of .proto files and of the stubs that are compiled from them."""

@@ -1,1 +1,1 @@
-"""The Python modules of a system: messages, guard tables, typed clients, settings."""
+"""Emitters of the Python modules of a system: messages, guard tables, typed clients, settings."""

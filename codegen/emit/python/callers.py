@@ -1,16 +1,16 @@
-"""Guard tables of the callers: who there is and who may call what, under which conditions."""
+"""Caller matrix: the principals, and the permission of each for each method."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.language.callers import Permission
 from codegen.source.spec import MethodRow, Spec, field_enum
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    matrix = {path_of(spec, row): _permissions(spec, row) for row in spec.methods.values()}
+    matrix = {format_method_path(spec, row): _list_permissions(spec, row) for row in spec.methods.values()}
     modes = sorted({permission.call for permission in spec.permissions.values() if permission.call})
     states = sorted(
         {
@@ -22,31 +22,38 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     )
     yield Artefact(
         f"generated/{spec.name}/callers.py",
-        fill("python/callers.py.j2", spec, matrix=matrix, modes=modes, values=states, arguments=_arguments),
+        render_template(
+            "python/callers.py.j2",
+            spec,
+            matrix=matrix,
+            modes=modes,
+            values=states,
+            arguments=_format_arguments,
+        ),
     )
 
 
-def path_of(spec: Spec, row: MethodRow) -> str:
-    """The full name of a method on the wire."""
+def format_method_path(spec: Spec, row: MethodRow) -> str:
+    """Format the path of a method on the wire."""
     return f"/{spec.system.protos[row.service.proto].package}.{row.service_name}/{row.name}"
 
 
-def _permissions(spec: Spec, row: MethodRow) -> dict[str, tuple[Permission, dict[str, str]]]:
+def _list_permissions(spec: Spec, row: MethodRow) -> dict[str, tuple[Permission, dict[str, str]]]:
     return {
         principal: (
             permission,
-            {field: _literal(spec, row, field, value) for field, value in permission.only.items()},
+            {field: _format_literal(spec, row, field, value) for field, value in permission.only.items()},
         )
         for (principal, ref), permission in spec.permissions.items()
         if ref == row.ref
     }
 
 
-def _literal(spec: Spec, row: MethodRow, field: str, value: object) -> str:
+def _format_literal(spec: Spec, row: MethodRow, field: str, value: object) -> str:
     return str(value) if field_enum(spec, spec.messages[row.request].fields[field]) else repr(value)
 
 
-def _arguments(permission: Permission, only: dict[str, str]) -> str:
+def _format_arguments(permission: Permission, only: dict[str, str]) -> str:
     fields = ", ".join(f'"{field}": {value}' for field, value in only.items())
-    said = [f"only=Frozen({{{fields}}})"] if only else []
-    return ", ".join([*said, f"mode={permission.call.upper()}"] if permission.call else said)
+    arguments = [f"only=Frozen({{{fields}}})"] if only else []
+    return ", ".join([*arguments, f"mode={permission.call.upper()}"] if permission.call else arguments)

@@ -1,4 +1,4 @@
-"""Guard tables of the lifecycle: which edges there are and who may drive each."""
+"""Lifecycle tables: the states and edges of each entity, the guards of each edge, and its store."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from codegen.emit.artefact import Artefact, camel, fill
+from codegen.emit.artefact import Artefact, render_template, to_camel_case
 from codegen.emit.http.openapi_schemas import UUID, UUID4
-from codegen.emit.python.records import held_messages, in_s3, kept_entities
+from codegen.emit.python.records import list_nested_messages, select_s3_entities, select_stored_entities
 from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
 from codegen.source.spec import Spec, field_enum
@@ -36,8 +36,8 @@ _TABLES = (
 )
 
 
-class Fields(NamedTuple):
-    """What a store that holds text has to know of the fields of a record."""
+class FieldTypes(NamedTuple):
+    """Types of the fields of a record, for a store whose values are text."""
 
     types: dict[str, str]
     optional: list[str]
@@ -45,18 +45,20 @@ class Fields(NamedTuple):
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    held = held_messages(spec) if in_s3(spec) else []
+    nested = list_nested_messages(spec) if select_s3_entities(spec) else []
     data: dict[str, Any] = {
-        "entities": {name: (row, states_of(spec, row)) for name, row in spec.lifecycle.entities.items()},
-        "imported": sorted(_enum_values(spec)),
-        "records": sorted([*(f"{camel(name)}Record" for name in kept_entities(spec)), *held]),
-        "values_of": lambda entity, values: _literals(spec, entity, values),
-        "fields_of": lambda entity: fields_of(spec, entity.record),
-        "in_s3": lambda name, entity: _in_s3(spec, name, entity),
-        "key_form": lambda entity: _key_form(spec, entity),
+        "entities": {name: (row, list_states(spec, row)) for name, row in spec.lifecycle.entities.items()},
+        "imported": sorted(_list_enum_values(spec)),
+        "records": sorted(
+            [*(f"{to_camel_case(name)}Record" for name in select_stored_entities(spec)), *nested]
+        ),
+        "literals": lambda entity, values: _format_literals(spec, entity, values),
+        "field_types": lambda entity: describe_fields(spec, entity.record),
+        "bucket_table": lambda name, entity: _render_bucket(spec, name, entity),
+        "key_pattern": lambda entity: _format_key_pattern(spec, entity),
     }
-    # What the text turns out to use is imported on one line, as a person would.
-    text = fill("python/lifecycle/lifecycle.py.j2", spec, tables="tables", **data)
+    # Import only the tables that the text uses, on one line.
+    text = render_template("python/lifecycle/lifecycle.py.j2", spec, tables="tables", **data)
     for imported, tables in ((_S3_IMPORT, _S3_TABLES), (_IMPORT, _TABLES)):
         used = ", ".join(name for name in tables if re.search(rf"\b{name}\b[\](]", text))
         line = f"{imported} {used}\n" if used else ""
@@ -64,8 +66,8 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     yield Artefact(f"generated/{spec.name}/lifecycle.py", text)
 
 
-def _key_form(spec: Spec, entity: Entity) -> str | None:
-    """What a key must match where it becomes a part of other keys; None where any text can be one."""
+def _format_key_pattern(spec: Spec, entity: Entity) -> str | None:
+    """Format the pattern of a key that becomes a part of other keys; None where any text is allowed."""
     rules = spec.messages[entity.record].fields[entity.key].rules
     if not entity.in_redis and not entity.in_s3:
         return None
@@ -74,45 +76,45 @@ def _key_form(spec: Spec, entity: Entity) -> str | None:
     return rules.pattern
 
 
-def _in_s3(spec: Spec, name: str, entity: Entity) -> str:
-    """How a bucket keeps an entity, as the engine is told."""
+def _render_bucket(spec: Spec, name: str, entity: Entity) -> str:
+    """Render the table of an entity that is stored in a bucket."""
     rows = spec.messages[entity.record].fields
-    return fill(
+    return render_template(
         "python/lifecycle/lifecycle_s3.j2",
         spec,
         row=entity.in_s3,
-        made=f"{camel(name)}Record",
-        fields=fields_of(spec, entity.record),
-        messages={each: fields_of(spec, each) for each in held_messages(spec, entity)},
-        time_in=lambda key: time_in(key, rows),
+        record=f"{to_camel_case(name)}Record",
+        fields=describe_fields(spec, entity.record),
+        messages={each: describe_fields(spec, each) for each in list_nested_messages(spec, entity)},
+        time_field=lambda key: find_time_field(key, rows),
     )
 
 
-def time_in(key: str, rows: Mapping[str, MessageField]) -> str | None:
-    """The time of the record that is in the key of an index, if one is."""
+def find_time_field(key: str, rows: Mapping[str, MessageField]) -> str | None:
+    """Find the timestamp field in the key of an index, if it has one."""
     named = re.findall(r"\{([a-z0-9_]+)\}", key)
     return next((each for each in named if each in rows and rows[each].type == "timestamp"), None)
 
 
-def states_of(spec: Spec, entity: Entity) -> list[str]:
-    """The states of an entity: every value of its status enum but the unspecified one."""
+def list_states(spec: Spec, entity: Entity) -> list[str]:
+    """List the states of an entity: every value of its status enum except the unspecified one."""
     enum = field_enum(spec, spec.messages[entity.record].fields[entity.status])
     return [name for name, row in enum.values.items() if row.number != 0] if enum else []
 
 
-def fields_of(spec: Spec, message: str) -> Fields:
-    """The fields of a record, or of a message in one, as text has them."""
+def describe_fields(spec: Spec, message: str) -> FieldTypes:
+    """Describe the fields of a record, or of a message in one, for a store whose values are text."""
     rows = spec.messages[message].fields
     enums = {name: enum for name, row in rows.items() if (enum := field_enum(spec, row))}
-    return Fields(
+    return FieldTypes(
         types={name: "enum" if name in enums else row.type for name, row in rows.items()},
         optional=[name for name, row in rows.items() if row.optional],
         words={name: {value: enum.word(value) for value in enum.values} for name, enum in enums.items()},
     )
 
 
-def _enum_values(spec: Spec) -> set[str]:
-    """Every value of an enum that may be named; those that are not are left out when it is formatted."""
+def _list_enum_values(spec: Spec) -> set[str]:
+    """List every enum value that may be used; the formatter removes the imports of unused ones."""
     found: set[str] = set()
     for entity in spec.lifecycle.entities.values():
         found.update(entity.shown.as_.values() if entity.shown else ())
@@ -122,8 +124,8 @@ def _enum_values(spec: Spec) -> set[str]:
     return found
 
 
-def _literals(spec: Spec, entity: Entity, values: Mapping[str, object]) -> str:
-    """What fields are set to, or must be, as Python; the values of enums are constants."""
+def _format_literals(spec: Spec, entity: Entity, values: Mapping[str, object]) -> str:
+    """Format values of fields as a Python dict; enum values are constants."""
     rows = spec.messages[entity.record].fields
     texts = {
         name: str(value) if field_enum(spec, rows[name]) else repr(value) for name, value in values.items()

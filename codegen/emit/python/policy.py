@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.source.spec import MethodRow, Spec
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    calls = {row.ref: (row, retry_when_set(row)) for row in spec.methods.values()}
-    yield Artefact(f"generated/{spec.name}/policy.py", fill("python/policy.py.j2", spec, calls=calls))
+    calls = {row.ref: (row, find_retry_key(row)) for row in spec.methods.values()}
+    yield Artefact(
+        f"generated/{spec.name}/policy.py", render_template("python/policy.py.j2", spec, calls=calls)
+    )
 
 
-def retry_when_set(row: MethodRow) -> str | None:
-    """The request field without which a repeat would be a new call."""
+def find_retry_key(row: MethodRow) -> str | None:
+    """Find the request field that makes a retry idempotent, where a retry depends on one."""
     idempotency = row.method.idempotency
     return idempotency.key[0] if idempotency.class_ == "when_keyed" and row.retry != "never" else None

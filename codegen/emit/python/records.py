@@ -1,69 +1,69 @@
-"""Entities that a server keeps, as frozen structs: a field for each field of the record's message."""
+"""Records of stored entities as frozen structs: a field for each field of the record's message."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
 from codegen.source.spec import SCALARS, Spec, type_ref
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    kept = kept_entities(spec)
-    if kept:
-        rows = {name: spec.messages[entity.record] for name, entity in kept.items()}
-        text = fill(
+    stored = select_stored_entities(spec)
+    if stored:
+        rows = {name: spec.messages[entity.record] for name, entity in stored.items()}
+        text = render_template(
             "python/records.py.j2",
             spec,
             rows=rows,
-            kept=kept,
-            held={name: spec.messages[name] for name in held_messages(spec)},
-            python_type=lambda row: python_type(spec, row),
-            default_of=lambda row: default_of(spec, row),
+            entities=stored,
+            nested={name: spec.messages[name] for name in list_nested_messages(spec)},
+            python_type=lambda row: to_python_type(spec, row),
+            default=lambda row: format_default(spec, row),
         )
         yield Artefact(f"generated/{spec.name}/records.py", text)
 
 
-def held_messages(spec: Spec, of: Entity | None = None) -> list[str]:
-    """The messages that records hold, or one record, what others are made of first."""
+def list_nested_messages(spec: Spec, of: Entity | None = None) -> list[str]:
+    """List the messages inside records, or inside one record, in order of dependency."""
     found: list[str] = []
 
-    def visit(message: str) -> None:
+    def add_nested(message: str) -> None:
         for row in spec.messages[message].fields.values():
             inner = type_ref(row.type).name
             if inner in spec.messages and inner not in found:
-                visit(inner)
+                add_nested(inner)
                 found.append(inner)
 
-    for entity in [of] if of else kept_entities(spec).values():
-        visit(entity.record)
+    for entity in [of] if of else select_stored_entities(spec).values():
+        add_nested(entity.record)
     return found
 
 
-def kept_entities(spec: Spec) -> dict[str, Entity]:
-    """The entities that a server keeps."""
+def select_stored_entities(spec: Spec) -> dict[str, Entity]:
+    """Select the entities that a server stores."""
     return {name: row for name, row in spec.lifecycle.entities.items() if row.kept_in}
 
 
-def in_postgres(spec: Spec) -> dict[str, Entity]:
-    """The entities that PostgreSQL keeps."""
+def select_postgres_entities(spec: Spec) -> dict[str, Entity]:
+    """Select the entities that PostgreSQL stores."""
     return {name: row for name, row in spec.lifecycle.entities.items() if row.in_postgres}
 
 
-def in_redis(spec: Spec) -> dict[str, Entity]:
-    """The entities that Redis keeps."""
+def select_redis_entities(spec: Spec) -> dict[str, Entity]:
+    """Select the entities that Redis stores."""
     return {name: row for name, row in spec.lifecycle.entities.items() if row.in_redis}
 
 
-def in_s3(spec: Spec) -> dict[str, Entity]:
-    """The entities that are objects of a bucket."""
+def select_s3_entities(spec: Spec) -> dict[str, Entity]:
+    """Select the entities that are objects of a bucket."""
     return {name: row for name, row in spec.lifecycle.entities.items() if row.in_s3}
 
 
-def python_type(spec: Spec, row: MessageField) -> str:
-    """The type of a record's field; states are numbers, as everywhere in Python."""
+def to_python_type(spec: Spec, row: MessageField) -> str:
+    """Convert the type of a field to Python; enums are integers, as in the generated messages."""
     kind, inner, _ = type_ref(row.type)
     known = (
         "datetime" if inner == "timestamp" else "int" if inner in spec.enums else SCALARS.get(inner, inner)
@@ -85,11 +85,11 @@ _DEFAULTS = {
 }
 
 
-def default_of(spec: Spec, row: MessageField) -> str:
-    """What a field is where nothing is said."""
+def format_default(spec: Spec, row: MessageField) -> str:
+    """Format the default of a field."""
     kind, inner, _ = type_ref(row.type)
     if kind != "single":
         return "()" if kind == "repeated" else "_field(default_factory=dict)"
     if row.optional:
         return "None"
-    return f"{inner}()" if inner in spec.messages else _DEFAULTS[python_type(spec, row)]
+    return f"{inner}()" if inner in spec.messages else _DEFAULTS[to_python_type(spec, row)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.language.environment import Variable
 from codegen.source.spec import Spec
 
@@ -21,21 +21,21 @@ PYTHON_TYPES = {
 
 def emit(spec: Spec) -> Iterator[Artefact]:
     components = {name: spec.settings_of(name) for name in spec.services.components}
-    text = fill(
-        "python/settings.py.j2", spec, components=components, python_type=python_type, text_of=text_of
+    text = render_template(
+        "python/settings.py.j2", spec, components=components, python_type=to_python_type, value=format_value
     )
     yield Artefact(f"generated/{spec.name}/settings.py", text)
 
 
-def python_type(row: Variable) -> str:
-    """The type of a setting; one that may be left out is None then."""
+def to_python_type(row: Variable) -> str:
+    """Convert the type of a variable to Python; an optional one without a default may be None."""
     known = PYTHON_TYPES.get(row.type, "str")
-    sure = row.required or row.default is not None or row.default_from is not None
-    return known if sure else f"{known} | None"
+    is_present = row.required or row.default is not None or row.default_from is not None
+    return known if is_present else f"{known} | None"
 
 
-def text_of(value: bool | float | str | None) -> str | None:
-    """A default as the environment would hold it."""
+def format_value(value: bool | float | str | None) -> str | None:
+    """Format a default as the text of an environment variable."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return None if value is None else str(value)

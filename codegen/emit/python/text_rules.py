@@ -1,4 +1,4 @@
-"""What the rules of a text leave room for."""
+"""Predicates of text rules: whether a text must be storable, and whether it may contain NUL."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ _CLASS = re.compile(r"\[(\^?)((?:\\.|[^\]\\])+)\]")
 
 
 def is_storable(spec: Spec, rules: ItemRules) -> bool:
-    """Whether a text or JSON must be what every store can keep: the spec says so, or has such a store."""
+    """Whether every store must be able to store a text or JSON: by its rules, or as the spec has stores."""
     if rules.storable is not None:
         return rules.storable
     return any(entity.kept_in is not None for entity in spec.lifecycle.entities.values())
 
 
-def may_hold_nul(spec: Spec, rules: ItemRules) -> bool:
-    """Whether a text has to be searched for NUL, because no other rule refuses one."""
-    closed = rules.uuid or rules.uuid4 or rules.one_of is not None
+def is_nul_possible(spec: Spec, rules: ItemRules) -> bool:
+    """Whether a storable text could contain NUL, as no other rule refuses one."""
+    is_closed = rules.uuid or rules.uuid4 or rules.one_of is not None
     if isinstance(rules, FieldRules):
-        closed = closed or bool(rules.page_token or rules.sha256_of)
-    open_pattern = rules.pattern is None or _matches_nul(rules.pattern)
-    return is_storable(spec, rules) and not closed and open_pattern
+        is_closed = is_closed or bool(rules.page_token or rules.sha256_of)
+    is_open = rules.pattern is None or _is_nul_matched(rules.pattern)
+    return is_storable(spec, rules) and not is_closed and is_open
 
 
-def _matches_nul(pattern: str) -> bool:
-    """Whether a text that matches could have a NUL in it; in doubt it could."""
+def _is_nul_matched(pattern: str) -> bool:
+    """Whether a text that matches could contain NUL; in doubt it could."""
     for negated, members in _CLASS.findall(pattern):
         names_nul = re.search(r"\\x00|\\0|\\[DSW]|\0", members) is not None
         if names_nul != bool(negated):

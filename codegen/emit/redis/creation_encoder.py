@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from codegen.emit.artefact import Artefact, camel, fill
-from codegen.emit.python.lifecycle import fields_of
-from codegen.emit.python.records import in_redis
+from codegen.emit.artefact import Artefact, render_template, to_camel_case
+from codegen.emit.python.lifecycle import describe_fields
+from codegen.emit.python.records import select_redis_entities
 from codegen.emit.redis.lua_files import scripts
 from codegen.emit.redis.redis_entity import SIGNATURE, RedisEntity
 from codegen.emit.redis.script_arguments import Layout
@@ -23,10 +23,10 @@ _TEXTS = ("string", "json")
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    encoders = [Encoder(RedisEntity(spec, name, row)) for name, row in in_redis(spec).items()]
+    encoders = [Encoder(RedisEntity(spec, name, row)) for name, row in select_redis_entities(spec).items()]
     if encoders:
         tables = [table for each in encoders for table in each.constants.values()]
-        text = fill(
+        text = render_template(
             "redis/creation.py.j2",
             spec,
             encoders=encoders,
@@ -70,20 +70,20 @@ class Encoder:
 
     @property
     def record(self) -> str:
-        return f"{camel(self.entity.name)}Record"
+        return f"{to_camel_case(self.entity.name)}Record"
 
     @cached_property
     def words(self) -> dict[str, dict[str, str]]:
         """The words of each enum that is encoded, by the constant that has them."""
-        found = fields_of(self.entity.spec, self.entity.row.record).words
+        found = describe_fields(self.entity.spec, self.entity.row.record).words
         return {self._constant(name): found[name] for name in self._given if name in found}
 
     @cached_property
     def variables(self) -> dict[str, dict[str, str]]:
         """The variable for each value of an enum, by the constant that has them."""
         return {
-            f"_{self.name}_{field}_by_{fill.by}".upper(): dict(fill.of)
-            for field, fill in self.entity.row.create.fills.items()
+            f"_{self.name}_{field}_by_{render_template.by}".upper(): dict(render_template.of)
+            for field, render_template in self.entity.row.create.fills.items()
         }
 
     @property
@@ -97,8 +97,8 @@ class Encoder:
         fills = self.entity.row.create.fills
         of = zip(fills, fills.values(), self.variables, strict=True)
         return [
-            (field, f"variables[{constant}[{self._value(fill.by, copied=False)}]]")
-            for field, fill, constant in of
+            (field, f"variables[{constant}[{self._value(render_template.by, copied=False)}]]")
+            for field, render_template, constant in of
         ]
 
     @property

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from codegen.emit.artefact import Artefact
-from codegen.emit.python.records import in_redis
+from codegen.emit.python.records import select_redis_entities
 from codegen.emit.redis.change import Change
 from codegen.emit.redis.creation import Creation
 from codegen.emit.redis.field_values import Reading
@@ -22,7 +22,7 @@ from codegen.source.spec import Spec
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    for name, row in in_redis(spec).items():
+    for name, row in select_redis_entities(spec).items():
         entity = RedisEntity(spec, name, row)
         for script in scripts(entity):
             yield Artefact(f"generated/{spec.name}/lua/{name}/{script.name}.lua", text(entity, script))

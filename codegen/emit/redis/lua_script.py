@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from codegen.emit.artefact import fill, oneline
+from codegen.emit.artefact import join_lines, render_template
 from codegen.emit.redis.redis_entity import GIVEN, RedisEntity
 from codegen.emit.redis.script_arguments import Layout, listed, quoted
 
@@ -28,7 +28,7 @@ class Script:
 
 def text(entity: RedisEntity, script: Script) -> str:
     """The file of a script."""
-    body = fill(
+    body = render_template(
         f"redis/{script.template}.lua.j2",
         entity.spec,
         entity=entity,
@@ -40,7 +40,7 @@ def text(entity: RedisEntity, script: Script) -> str:
     )
     header = [
         f"-- {entity.spec.folder}/lifecycle.yaml entities.{entity.name}{script.where}",
-        f"-- {oneline(script.doc)}",
+        f"-- {join_lines(script.doc)}",
         f"-- Generated from it (sha256:{entity.spec.digest[:16]}). Do not edit; run `nox -s generate`.",
         "--",
         *script.layout.header(),

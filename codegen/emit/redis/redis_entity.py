@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from codegen.emit.python.lifecycle import states_of
+from codegen.emit.python.lifecycle import list_states
 from codegen.emit.redis.script_arguments import Layout, entry, quoted
 from codegen.language.lifecycle import Entity, Shift, Transition
 from codegen.language.persistence import Index, KeptInRedis, Lease
@@ -56,7 +56,7 @@ class RedisEntity:
 
     @cached_property
     def states(self) -> list[str]:
-        return states_of(self.spec, self.row)
+        return list_states(self.spec, self.row)
 
     @cached_property
     def ended(self) -> frozenset[str]:

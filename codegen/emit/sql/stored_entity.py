@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from codegen.emit.python.lifecycle import states_of
+from codegen.emit.python.lifecycle import list_states
 from codegen.emit.sql.names import aside, quoted_name
 from codegen.language.lifecycle import Entity, Transition
 from codegen.language.persistence import Lease
@@ -87,7 +87,7 @@ class StoredEntity:
     def states(self) -> list[str]:
         """In the order of their numbers."""
         numbers = self.spec.enums[self.fields[self.row.status].type].values
-        return sorted(states_of(self.spec, self.row), key=lambda state: numbers[state].number)
+        return sorted(list_states(self.spec, self.row), key=lambda state: numbers[state].number)
 
     @cached_property
     def fields(self) -> dict[str, MessageField]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from codegen.emit.artefact import quoted_sql as quoted
+from codegen.emit.artefact import quote_sql as quoted
 from codegen.emit.sql.names import GIVEN, RECORD, aside
 from codegen.emit.sql.stored_entity import Column, StoredEntity
 from codegen.language.lifecycle import Due, GiveUp, Take, Transition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.emit.sqlite.sqlite_entity import SqliteEntity
 from codegen.source.spec import Spec
 
@@ -27,7 +27,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     folder = f"generated/{spec.name}/sqlite"
     yield Artefact(f"{folder}/schema.sql", schema(spec))
     for name, entity in kept.items():
-        text = fill("sqlite/statements.sql.j2", spec, entity=entity)
+        text = render_template("sqlite/statements.sql.j2", spec, entity=entity)
         yield Artefact(f"{folder}/{name}.sql", text.rstrip("\n") + "\n")
 
 
@@ -40,7 +40,7 @@ def emit_migrations(spec: Spec, root: Path) -> Iterator[Artefact]:
 
 def schema(spec: Spec) -> str:
     """Everything that a fresh file needs."""
-    header = fill("sqlite/schema.sql.j2", spec).strip("\n") + "\n"
+    header = render_template("sqlite/schema.sql.j2", spec).strip("\n") + "\n"
     return "\n".join((header, *tables(spec).values()))
 
 
@@ -51,7 +51,7 @@ def tables(spec: Spec) -> dict[str, str]:
 
 def entity_schema(entity: SqliteEntity) -> str:
     """The tables of one entity, its guards and its indexes."""
-    table = fill("sqlite/table.sql.j2", entity.spec, entity=entity)
+    table = render_template("sqlite/table.sql.j2", entity.spec, entity=entity)
     indexes = [
         f"-- {what}\nCREATE INDEX {name} ON {entity.table} {over};"
         for name, (what, over) in entity.indexes.items()
@@ -61,4 +61,4 @@ def entity_schema(entity: SqliteEntity) -> str:
 
 def guards(entity: SqliteEntity) -> str:
     """The triggers of one entity, which a migration replaces as a whole."""
-    return fill("sqlite/guards.sql.j2", entity.spec, entity=entity).strip("\n")
+    return render_template("sqlite/guards.sql.j2", entity.spec, entity=entity).strip("\n")

@@ -23,4 +23,4 @@ MODULES = (
 KINDS: tuple[Kind, ...] = tuple(
     each for module in MODULES for each in vars(module).values() if isinstance(each, Kind)
 )
-"""Every kind, in the order in which a reader should meet them."""
+"""Every kind, in reading order."""

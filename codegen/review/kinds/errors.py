@@ -1,4 +1,4 @@
-"""Differences of errors.yaml: conditions, what happens to failures of others, and events for the log."""
+"""Differences of errors.yaml: conditions, failures of upstream calls, reasons, and log events."""
 
 from __future__ import annotations
 
@@ -6,91 +6,104 @@ from collections.abc import Iterator
 from typing import Any
 
 from codegen.language.errors import Condition
-from codegen.review.difference import Found, Verdict, kind
+from codegen.review.difference import SpecChange, Verdict, kind
 from codegen.review.form import Path
-from codegen.review.kinds.pairs import added, gained, kept, shown, turn, words
+from codegen.review.kinds.pairs import (
+    format_change,
+    format_value,
+    iter_added,
+    iter_changed_keys,
+    iter_common,
+    list_gained,
+)
 from codegen.source.spec import Spec
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 @kind("condition.added", "There is one more condition.", Verdict.COMPATIBLE)
-def condition_added(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, row in added(old.errors.conditions, new.errors.conditions):
-        yield Found(name, f"condition {name} is added ({_answer(row)})", _condition(name))
+def find_condition_added(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, row in iter_added(old.errors.conditions, new.errors.conditions):
+        yield SpecChange(
+            name, f"condition {name} is added ({_format_answer(row)})", _get_condition_path(name)
+        )
 
 
 @kind("condition.removed", "A condition is gone.", Verdict.BEHAVIOUR)
-def condition_removed(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, _ in added(new.errors.conditions, old.errors.conditions):
-        yield Found(name, f"condition {name} is removed", _condition(name))
+def find_condition_removed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, _ in iter_added(new.errors.conditions, old.errors.conditions):
+        yield SpecChange(name, f"condition {name} is removed", _get_condition_path(name))
 
 
 @kind("condition.changed", "A condition has another code, role or retry advice.", Verdict.BEHAVIOUR)
-def condition_changed(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, before, after in kept(old.errors.conditions, new.errors.conditions):
-        for word, was, now in words(before, after, "message", "soft"):
+def find_condition_changed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.errors.conditions, new.errors.conditions):
+        for word, was, now in iter_changed_keys(before, after, "message", "soft"):
             verdict = Verdict.COMPATIBLE if word == "reserved" and not now else None
-            text = f"{name} {word} {turn(was, now)}"
-            yield Found(f"{name}.{word}", text, (*_condition(name), word), verdict=verdict)
+            text = f"{name} {word} {format_change(was, now)}"
+            yield SpecChange(f"{name}.{word}", text, (*_get_condition_path(name), word), verdict=verdict)
 
 
 @kind(
     "condition.soft",
-    "A soft condition is told by other fields, or a condition turns soft or hard.",
+    "A soft condition has other response fields, or a condition turns soft or hard.",
     Verdict.BEHAVIOUR,
 )
-def condition_soft(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, before, after in kept(old.errors.conditions, new.errors.conditions):
-        was, now = (shown(each.soft) if each.soft is not None else "an error" for each in (before, after))
+def find_condition_soft(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.errors.conditions, new.errors.conditions):
+        was, now = (
+            format_value(each.soft) if each.soft is not None else "an error" for each in (before, after)
+        )
         if was != now:
-            yield Found(name, f"{name} is told by {turn(was, now)}", (*_condition(name), "soft"))
+            yield SpecChange(
+                name, f"{name} is told by {format_change(was, now)}", (*_get_condition_path(name), "soft")
+            )
 
 
-@kind("condition.message", "A condition is put in other words to the caller.", Verdict.COMPATIBLE)
-def condition_message(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, before, after in kept(old.errors.conditions, new.errors.conditions):
+@kind("condition.message", "A condition has another message.", Verdict.COMPATIBLE)
+def find_condition_message(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.errors.conditions, new.errors.conditions):
         if before.message != after.message:
-            text = f"{name} message '{shown(before.message)}' -> '{shown(after.message)}'"
-            yield Found(name, text, (*_condition(name), "message"))
+            text = f"{name} message '{format_value(before.message)}' -> '{format_value(after.message)}'"
+            yield SpecChange(name, text, (*_get_condition_path(name), "message"))
 
 
 @kind(
     "upstream.changed",
-    "The failure of another component looks otherwise to our own caller.",
+    "The failure of an upstream call is mapped to another code.",
     Verdict.BEHAVIOUR,
 )
-def upstream_changed(old: Spec, new: Spec) -> Iterator[Found]:
-    for word, was, now in words(old.errors.upstream, new.errors.upstream):
+def find_upstream_changed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for word, was, now in iter_changed_keys(old.errors.upstream, new.errors.upstream):
         path = ("errors", "upstream", word)
-        for code in gained(was, now):
-            yield Found(f"{word} {code}", f"upstream {word} gains {code}", path)
-        for code in gained(now, was):
-            yield Found(f"{word} {code}", f"upstream {word} loses {code}", path)
+        for code in list_gained(was, now):
+            yield SpecChange(f"{word} {code}", f"upstream {word} gains {code}", path)
+        for code in list_gained(now, was):
+            yield SpecChange(f"{word} {code}", f"upstream {word} loses {code}", path)
 
 
 @kind("reason.added", "There is one more reason for an end.", Verdict.COMPATIBLE)
-def reason_added(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, _ in added(old.errors.reasons, new.errors.reasons):
-        yield Found(name, f"reason {name} is added", ("errors", "reasons", name))
+def find_reason_added(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, _ in iter_added(old.errors.reasons, new.errors.reasons):
+        yield SpecChange(name, f"reason {name} is added", ("errors", "reasons", name))
 
 
 @kind("reason.removed", "A reason for an end is no longer given.", Verdict.BEHAVIOUR)
-def reason_removed(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, _ in added(new.errors.reasons, old.errors.reasons):
-        yield Found(name, f"reason {name} is removed", ("errors", "reasons", name))
+def find_reason_removed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, _ in iter_added(new.errors.reasons, old.errors.reasons):
+        yield SpecChange(name, f"reason {name} is removed", ("errors", "reasons", name))
 
 
 @kind("event.added", "There is one more event for the log.", Verdict.COMPATIBLE)
-def event_added(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, event in added(old.errors.events, new.errors.events):
-        yield Found(name, f"event {name} is added at {event.level}", ("errors", "events", name))
+def find_event_added(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, event in iter_added(old.errors.events, new.errors.events):
+        yield SpecChange(name, f"event {name} is added at {event.level}", ("errors", "events", name))
 
 
 @kind("event.removed", "An event is no longer logged.", Verdict.BEHAVIOUR)
-def event_removed(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, _ in added(new.errors.events, old.errors.events):
-        yield Found(name, f"event {name} is removed", ("errors", "events", name))
+def find_event_removed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, _ in iter_added(new.errors.events, old.errors.events):
+        yield SpecChange(name, f"event {name} is removed", ("errors", "events", name))
 
 
 @kind(
@@ -98,21 +111,21 @@ def event_removed(old: Spec, new: Spec) -> Iterator[Found]:
     "An event is logged at another level; one that is seen less may be missed.",
     Verdict.BEHAVIOUR,
 )
-def event_changed(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, before, after in kept(old.errors.events, new.errors.events):
-        for word, was, now in words(before, after):
-            verdict = Verdict.COMPATIBLE if _louder(word, was, now) else None
-            text = f"event {name} {word} {turn(was, now)}"
-            yield Found(f"{name}.{word}", text, ("errors", "events", name, word), verdict=verdict)
+def find_event_changed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.errors.events, new.errors.events):
+        for word, was, now in iter_changed_keys(before, after):
+            verdict = Verdict.COMPATIBLE if _is_louder(word, was, now) else None
+            text = f"event {name} {word} {format_change(was, now)}"
+            yield SpecChange(f"{name}.{word}", text, ("errors", "events", name, word), verdict=verdict)
 
 
-def _condition(name: str) -> Path:
+def _get_condition_path(name: str) -> Path:
     return ("errors", "conditions", name)
 
 
-def _answer(row: Condition) -> str:
-    return f"soft: {shown(row.soft)}" if row.soft is not None else f"{row.grpc}, HTTP {row.http}"
+def _format_answer(row: Condition) -> str:
+    return f"soft: {format_value(row.soft)}" if row.soft is not None else f"{row.grpc}, HTTP {row.http}"
 
 
-def _louder(word: str, was: Any, now: Any) -> bool:
+def _is_louder(word: str, was: Any, now: Any) -> bool:
     return LEVELS.index(now) > LEVELS.index(was) if word == "level" else bool(now)

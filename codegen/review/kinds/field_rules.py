@@ -1,4 +1,4 @@
-"""Differences of the rules of fields: what a request must satisfy, and how it is put in order."""
+"""Differences of the rules of fields: validation and normalization of requests."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from codegen.language.types import FieldRules, ItemRules, MessageField
-from codegen.review.difference import Found, Verdict, kind
+from codegen.review.difference import SpecChange, Verdict, kind
 from codegen.review.form import Path
-from codegen.review.kinds.members import messages
-from codegen.review.kinds.pairs import kept, turn, words
+from codegen.review.kinds.members import iter_message_pairs
+from codegen.review.kinds.pairs import format_change, iter_changed_keys, iter_common
 from codegen.source.spec import Spec
 
-Turn = Literal["tightened", "loosened", "changed"]
+Direction = Literal["tightened", "loosened", "changed"]
 
 FLAGS = frozenset(
     {"non_empty", "uuid", "uuid4", "defined", "specified", "required", "storable", "json_object"}
@@ -20,51 +20,56 @@ FLAGS = frozenset(
 LOWER_BOUNDS = frozenset({"min", "min_length"})
 UPPER_BOUNDS = frozenset({"max", "max_length", "max_bytes", "max_items"})
 DEMANDS = frozenset({"pattern", "must_be", "sha256_of", "one_of"})
-"""Rules that refuse a request. The others (default, clamp, cut, pages) put it in order."""
+"""Rules that reject a request. The others (default, clamp, cut, pages) normalize it."""
 
 
-@kind("rule.tightened", "A field refuses what it took before.", Verdict.BEHAVIOUR)
-def rule_tightened(old: Spec, new: Spec) -> Iterator[Found]:
-    yield from _turned(old, new, "tightened")
+@kind("rule.tightened", "A field rejects values that it accepted before.", Verdict.BEHAVIOUR)
+def find_rule_tightened(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    yield from _iter_rule_changes(old, new, "tightened")
 
 
-@kind("rule.loosened", "A field takes what it refused before.", Verdict.COMPATIBLE)
-def rule_loosened(old: Spec, new: Spec) -> Iterator[Found]:
-    yield from _turned(old, new, "loosened")
+@kind("rule.loosened", "A field accepts values that it rejected before.", Verdict.COMPATIBLE)
+def find_rule_loosened(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    yield from _iter_rule_changes(old, new, "loosened")
 
 
 @kind(
     "rule.changed",
-    "A field asks for something else, or puts its value in order otherwise.",
+    "A field has another validation or normalization of its value.",
     Verdict.BEHAVIOUR,
 )
-def rule_changed(old: Spec, new: Spec) -> Iterator[Found]:
-    yield from _turned(old, new, "changed")
+def find_rule_changed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    yield from _iter_rule_changes(old, new, "changed")
 
 
-def _turned(old: Spec, new: Spec, wanted: Turn) -> Iterator[Found]:
-    for held in messages(old, new):
-        for name, was, now in kept(held.before, held.after):
+def _iter_rule_changes(old: Spec, new: Spec, wanted: Direction) -> Iterator[SpecChange]:
+    for pair in iter_message_pairs(old, new):
+        for name, was, now in iter_common(pair.before, pair.after):
             if isinstance(was, MessageField) and isinstance(now, MessageField):
-                subject, at = f"{held.name}.{name}", (*held.new_at, "fields", name, "rules")
-                for rule, before, after, path in _rules(was.rules, now.rules, at):
-                    if _direction(rule, _size(old, before), _size(new, after)) == wanted:
-                        text = f"{subject} rule {rule} {_told(rule, before, after)}"
-                        yield Found(f"{subject} {rule}", text, path)
+                subject, at = f"{pair.name}.{name}", (*pair.new_at, "fields", name, "rules")
+                for rule, before, after, path in _iter_changed_rules(was.rules, now.rules, at):
+                    if (
+                        _find_direction(rule, _resolve_limit(old, before), _resolve_limit(new, after))
+                        == wanted
+                    ):
+                        text = f"{subject} rule {rule} {_format_rule_change(rule, before, after)}"
+                        yield SpecChange(f"{subject} {rule}", text, path)
 
 
-def _rules(before: ItemRules, after: ItemRules, at: Path) -> Iterator[tuple[str, Any, Any, Path]]:
-    for word, was, now in words(before, after, "items"):
+def _iter_changed_rules(
+    before: ItemRules, after: ItemRules, at: Path
+) -> Iterator[tuple[str, Any, Any, Path]]:
+    for word, was, now in iter_changed_keys(before, after, "items"):
         yield word, was, now, (*at, word)
     if isinstance(before, FieldRules) and isinstance(after, FieldRules) and before.items != after.items:
         was_items, now_items = before.items or ItemRules(), after.items or ItemRules()
-        for word, was, now, _ in _rules(was_items, now_items, at):
+        for word, was, now, _ in _iter_changed_rules(was_items, now_items, at):
             yield f"items.{word}", was, now, (*at, "items")
         if was_items == now_items:
             yield "items", before.items, after.items, (*at, "items")
 
 
-def _direction(name: str, before: Any, after: Any) -> Turn:
+def _find_direction(name: str, before: Any, after: Any) -> Direction:
     rule = name.removeprefix("items.")
     if rule in FLAGS:
         return "tightened" if after else "loosened"
@@ -73,11 +78,11 @@ def _direction(name: str, before: Any, after: Any) -> Turn:
     ):
         return "tightened" if after else "loosened"
     if rule == "required_unless":
-        return _narrowed(set(before), set(after))
+        return _compare_sets(set(before), set(after))
     if rule in LOWER_BOUNDS | UPPER_BOUNDS | DEMANDS and None in (before, after):
         return "tightened" if before is None else "loosened"
     if rule == "one_of":
-        return _narrowed(set(before), set(after))
+        return _compare_sets(set(before), set(after))
     if rule in LOWER_BOUNDS:
         return "tightened" if after > before else "loosened"
     if rule in UPPER_BOUNDS and isinstance(before, int) and isinstance(after, int):
@@ -85,19 +90,19 @@ def _direction(name: str, before: Any, after: Any) -> Turn:
     return "changed"
 
 
-def _narrowed(before: set[str], after: set[str]) -> Turn:
+def _compare_sets(before: set[str], after: set[str]) -> Direction:
     if after <= before:
         return "tightened"
     return "loosened" if after >= before else "changed"
 
 
-def _size(spec: Spec, value: Any) -> Any:
-    """The value of the limit that a bound names."""
+def _resolve_limit(spec: Spec, value: Any) -> Any:
+    """Resolve a bound to the value of the limit that it names."""
     named = spec.system.policies.limits.get(value) if isinstance(value, str) else None
     return named.value if named else value
 
 
-def _told(rule: str, before: Any, after: Any) -> str:
+def _format_rule_change(rule: str, before: Any, after: Any) -> str:
     if rule.removeprefix("items.") in FLAGS:
         return "is added" if after else "is removed"
-    return turn(before, after)
+    return format_change(before, after)

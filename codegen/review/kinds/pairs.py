@@ -1,4 +1,4 @@
-"""Walks over two like things at once: what came, what went, what stayed and which of its words differ."""
+"""Comparison of two mappings or models: added, common and changed entries, and how to format them."""
 
 from __future__ import annotations
 
@@ -8,80 +8,83 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from codegen.review.form import TEXTS, said
+from codegen.review.form import PROSE_KEYS, part_to_data
 
 T = TypeVar("T")
 
 
-def added(old: Mapping[str, T], new: Mapping[str, T]) -> Iterator[tuple[str, T]]:
-    """What only the new one has."""
+def iter_added(old: Mapping[str, T], new: Mapping[str, T]) -> Iterator[tuple[str, T]]:
+    """Iterate over the entries that only the new one has."""
     yield from ((name, new[name]) for name in sorted(new) if name not in old)
 
 
-def kept(old: Mapping[str, T], new: Mapping[str, T]) -> Iterator[tuple[str, T, T]]:
-    """What both have."""
+def iter_common(old: Mapping[str, T], new: Mapping[str, T]) -> Iterator[tuple[str, T, T]]:
+    """Iterate over the entries that both have."""
     yield from ((name, old[name], new[name]) for name in sorted(old) if name in new)
 
 
-def gained(before: Iterable[T], after: Iterable[T]) -> list[T]:
-    """The members of a list that came, whatever their order."""
+def list_gained(before: Iterable[T], after: Iterable[T]) -> list[T]:
+    """List the members that a list gained, whatever their order."""
     return sorted(set(after) - set(before), key=str)
 
 
-def words(before: BaseModel, after: BaseModel, *but: str) -> Iterator[tuple[str, Any, Any]]:
-    """Every word of two like parts that says something else; texts for people left out."""
-    for name, word in type(before).model_fields.items():
+def iter_changed_keys(before: BaseModel, after: BaseModel, *but: str) -> Iterator[tuple[str, Any, Any]]:
+    """Iterate over the keys of two parts whose values differ, without prose."""
+    for name, field in type(before).model_fields.items():
         old, new = getattr(before, name), getattr(after, name)
-        if name not in TEXTS and name not in but and not same(old, new):
-            yield word.alias or name, old, new
+        if name not in PROSE_KEYS and name not in but and not is_same(old, new):
+            yield field.alias or name, old, new
 
 
-def meant(before: BaseModel, after: BaseModel, *but: str) -> Iterator[tuple[str, Any, Any]]:
-    """The same, but a list whose order says nothing differs only by its members."""
-    left, right = said(before), said(after)
-    for name, old, new in words(before, after, *but):
+def iter_changed_meanings(before: BaseModel, after: BaseModel, *but: str) -> Iterator[tuple[str, Any, Any]]:
+    """Iterate likewise, but a list whose order has no meaning differs only by its members."""
+    left, right = part_to_data(before), part_to_data(after)
+    for name, old, new in iter_changed_keys(before, after, *but):
         if left.get(name) != right.get(name):
             yield name, old, new
 
 
-def same(before: Any, after: Any) -> bool:
-    """Whether two values are the same; to Python 1 and True are equal, to a spec they are not."""
+def is_same(before: Any, after: Any) -> bool:
+    """Whether two values are equal and of one type: a spec distinguishes 1 from True."""
     return before == after and type(before) is type(after)
 
 
-def shown(value: Any) -> str:
-    """A value in a sentence."""
+def format_value(value: Any) -> str:
+    """Format a value for a sentence."""
     if value is None or value == ():
         return "none"
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     if isinstance(value, BaseModel):
-        return ", ".join(f"{name} {shown(part)}" for name, part in _said(value).items()) or "as by default"
+        return (
+            ", ".join(f"{name} {format_value(part)}" for name, part in _map_set_keys(value).items())
+            or "as by default"
+        )
     if isinstance(value, dict):
-        return ", ".join(f"{name} = {shown(part)}" for name, part in value.items()) or "none"
+        return ", ".join(f"{name} = {format_value(part)}" for name, part in value.items()) or "none"
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def turn(before: Any, after: Any) -> str:
-    """A change of a value in a sentence."""
-    return f"{shown(before)} -> {shown(after)}"
+def format_change(before: Any, after: Any) -> str:
+    """Format the change of a value for a sentence."""
+    return f"{format_value(before)} -> {format_value(after)}"
 
 
-def fell(before: Any, after: Any) -> bool:
-    """Whether a number became smaller."""
+def is_lower(before: Any, after: Any) -> bool:
+    """Whether a number decreased."""
     return isinstance(before, int | float) and isinstance(after, int | float) and after < before
 
 
-def rose(before: Any, after: Any) -> bool:
-    """Whether a number became larger."""
-    return fell(after, before)
+def is_higher(before: Any, after: Any) -> bool:
+    """Whether a number increased."""
+    return is_lower(after, before)
 
 
-def _said(part: BaseModel) -> dict[str, Any]:
-    """The words of a part that differ from their defaults; texts for people left out."""
-    words = {name: word for name, word in type(part).model_fields.items() if name not in TEXTS}
+def _map_set_keys(part: BaseModel) -> dict[str, Any]:
+    """Map the keys of a part to the values that differ from their defaults, without prose."""
+    fields = {name: field for name, field in type(part).model_fields.items() if name not in PROSE_KEYS}
     return {
-        word.alias or name: getattr(part, name)
-        for name, word in words.items()
-        if getattr(part, name) != word.default
+        field.alias or name: getattr(part, name)
+        for name, field in fields.items()
+        if getattr(part, name) != field.default
     }

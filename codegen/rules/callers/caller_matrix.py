@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.language.callers import Permission
-from codegen.rules.lookup import misfit, request_of
-from codegen.rules.rule import Finding, rule, unknown, unknown_method
+from codegen.rules.lookup import find_misfit, get_request_fields
+from codegen.rules.rule import Finding, report_unknown, report_unknown_method, rule
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
 
@@ -23,7 +23,7 @@ _NEEDED_ROLES = {
     right="passer_by: {proof: [anonymous], without_tokens: true}",
     needs=("callers",),
 )
-def bad_guest(spec: Spec) -> Iterator[Finding]:
+def check_without_tokens(spec: Spec) -> Iterator[Finding]:
     proofs = {proof for row in spec.callers.principals.values() for proof in row.proof}
     for name, row in spec.callers.principals.items():
         if not row.without_tokens:
@@ -44,10 +44,10 @@ def bad_guest(spec: Spec) -> Iterator[Finding]:
     right="may_call:\n  desk: {}",
     spreads=True,
 )
-def unknown_principal(spec: Spec) -> Iterator[Finding]:
+def check_principals_exist(spec: Spec) -> Iterator[Finding]:
     for name in spec.callers.may_call:
         place = spec.place("callers", "may_call", name, key=True)
-        yield from unknown(
+        yield from report_unknown(
             spec, place, "The matrix has a row for", name, spec.callers.principals, "who is no principal"
         )
 
@@ -59,18 +59,18 @@ def unknown_principal(spec: Spec) -> Iterator[Finding]:
     right="desk:\n  QueueInternalService: [EnqueueJob]",
     spreads=True,
 )
-def unknown_permission(spec: Spec) -> Iterator[Finding]:
+def check_permitted_methods_exist(spec: Spec) -> Iterator[Finding]:
     for principal, services in spec.callers.may_call.items():
         for service in services:
             if service not in spec.services.services:
                 place = spec.place("callers", "may_call", principal, service, key=True)
                 known = spec.services.services
-                yield from unknown(
+                yield from report_unknown(
                     spec, place, f"{principal} may call", service, known, "which is no service"
                 )
-    for path, principal, ref, _ in _permissions(spec):
+    for path, principal, ref, _ in _iter_permissions(spec):
         if ref.partition(".")[0] in spec.services.services:
-            yield from unknown_method(spec, spec.place("callers", *path), f"{principal} may call", ref)
+            yield from report_unknown_method(spec, spec.place("callers", *path), f"{principal} may call", ref)
 
 
 @rule(
@@ -79,9 +79,9 @@ def unknown_permission(spec: Spec) -> Iterator[Finding]:
     wrong=("desk:\n  ResultInternalService: [StoreResult, StoreResult: {only: {terminal_status: CANCELED}}]"),
     right="desk:\n  ResultInternalService: [StoreResult: {only: {terminal_status: CANCELED}}]",
 )
-def permission_twice(spec: Spec) -> Iterator[Finding]:
+def check_permissions_unique(spec: Spec) -> Iterator[Finding]:
     seen: set[tuple[str, str]] = set()
-    for path, principal, ref, _ in _permissions(spec):
+    for path, principal, ref, _ in _iter_permissions(spec):
         if (principal, ref) in seen:
             message = f"{principal} may call {ref} twice; only the last of them would count."
             yield Finding(spec.place("callers", *path), message, "Remove one of them.")
@@ -94,13 +94,15 @@ def permission_twice(spec: Spec) -> Iterator[Finding]:
     wrong="- StoreResult: {only: {status: CANCELED}}",
     right="- StoreResult: {only: {terminal_status: CANCELED}}",
 )
-def unknown_condition_field(spec: Spec) -> Iterator[Finding]:
-    for path, _, ref, permission in _permissions(spec):
-        fields = request_of(spec, ref)
+def check_condition_fields_exist(spec: Spec) -> Iterator[Finding]:
+    for path, _, ref, permission in _iter_permissions(spec):
+        fields = get_request_fields(spec, ref)
         for name in permission.only if fields is not None else ():
             place = spec.place("callers", *path, "only", name, key=True)
             lack = f"which {spec.methods[ref].request} does not have"
-            yield from unknown(spec, place, "The permission depends on the field", name, fields or {}, lack)
+            yield from report_unknown(
+                spec, place, "The permission depends on the field", name, fields or {}, lack
+            )
 
 
 @rule(
@@ -110,11 +112,11 @@ def unknown_condition_field(spec: Spec) -> Iterator[Finding]:
     right="- StoreResult: {only: {terminal_status: CANCELED}}",
     spreads=True,
 )
-def condition_misfit(spec: Spec) -> Iterator[Finding]:
-    for path, _, ref, permission in _permissions(spec):
-        fields = request_of(spec, ref) or {}
+def check_condition_values(spec: Spec) -> Iterator[Finding]:
+    for path, _, ref, permission in _iter_permissions(spec):
+        fields = get_request_fields(spec, ref) or {}
         for name, value in permission.only.items():
-            if name in fields and (wrong := misfit(spec, fields[name].type, value)):
+            if name in fields and (wrong := find_misfit(spec, fields[name].type, value)):
                 message = f"The permission depends on '{name}', but that {wrong.problem}."
                 yield Finding(spec.place("callers", *path, "only", name), message, wrong.hint)
 
@@ -125,12 +127,12 @@ def condition_misfit(spec: Spec) -> Iterator[Finding]:
     wrong="- EnqueueJob: {call: resque}",
     right="- EnqueueJob: {call: rescue}",
 )
-def unknown_call_mode(spec: Spec) -> Iterator[Finding]:
-    for path, principal, ref, permission in _permissions(spec):
+def check_call_modes_exist(spec: Spec) -> Iterator[Finding]:
+    for path, principal, ref, permission in _iter_permissions(spec):
         if permission.call:
             place = spec.place("callers", *path, "call")
             subject = f"{principal} calls {ref} in the mode"
-            yield from unknown(spec, place, subject, permission.call, spec.system.policies.calls)
+            yield from report_unknown(spec, place, subject, permission.call, spec.system.policies.calls)
 
 
 @rule(
@@ -139,7 +141,7 @@ def unknown_call_mode(spec: Spec) -> Iterator[Finding]:
     wrong="client: {proof: [anonymous, token]}",
     right="client: {proof: [anonymous]}",
 )
-def proven_and_anonymous(spec: Spec) -> Iterator[Finding]:
+def check_anonymous_has_no_proof(spec: Spec) -> Iterator[Finding]:
     for name, principal in spec.callers.principals.items():
         if "anonymous" in principal.proof and len(principal.proof) > 1:
             place = spec.place("callers", "principals", name, "proof")
@@ -153,7 +155,7 @@ def proven_and_anonymous(spec: Spec) -> Iterator[Finding]:
     wrong="client: {proof: [anonymous]}\nguest: {proof: [anonymous]}",
     right="client: {proof: [anonymous]}\nguest: {proof: [token]}",
 )
-def anonymous_twice(spec: Spec) -> Iterator[Finding]:
+def check_one_anonymous(spec: Spec) -> Iterator[Finding]:
     anonymous = [name for name, row in spec.callers.principals.items() if "anonymous" in row.proof]
     for name in anonymous[1:]:
         place = spec.place("callers", "principals", name, "proof")
@@ -168,15 +170,15 @@ def anonymous_twice(spec: Spec) -> Iterator[Finding]:
     right="# ACCEPTED_TOKENS: {role: accepted_tokens, type: digests, …}\nworker: {proof: [token]}",
     needs=("environment",),
 )
-def proof_without_variable(spec: Spec) -> Iterator[Finding]:
+def check_proof_variables(spec: Spec) -> Iterator[Finding]:
     roles = {row.role for row in spec.environment.variables.values()}
-    told: set[str] = set()
+    reported: set[str] = set()
     for name, principal in spec.callers.principals.items():
         for index, proof in enumerate(principal.proof):
-            own = ("caller_token",) if proof == "token" and _calls_others(spec, name) else ()
+            own = ("caller_token",) if proof == "token" and _has_upstreams(spec, name) else ()
             for role in (*_NEEDED_ROLES.get(proof, ()), *own):
-                if role not in roles | told:
-                    told.add(role)
+                if role not in roles | reported:
+                    reported.add(role)
                     place = spec.place("callers", "principals", name, "proof", index)
                     message = f"{name} proves itself by {proof}, but no variable has the role '{role}'."
                     yield Finding(place, message, f"Give 'role: {role}' to a variable in environment.yaml.")
@@ -189,10 +191,10 @@ def proof_without_variable(spec: Spec) -> Iterator[Finding]:
     right="vault:  # proof: [certificate]\n  JobInternalService: [TransitionJobStatus]",
     severity="warning",
 )
-def anonymous_drives(spec: Spec) -> Iterator[Finding]:
-    for path, principal, ref, _ in _permissions(spec):
-        row, who = spec.methods.get(ref), spec.callers.principals.get(principal)
-        if row and row.method.drives and who and "anonymous" in who.proof:
+def check_anonymous_drives_nothing(spec: Spec) -> Iterator[Finding]:
+    for path, principal, ref, _ in _iter_permissions(spec):
+        row, caller = spec.methods.get(ref), spec.callers.principals.get(principal)
+        if row and row.method.drives and caller and "anonymous" in caller.proof:
             message = f"{principal} is anonymous and may move a {row.method.drives.entity} by {ref}."
             yield Finding(spec.place("callers", *path), message, "Let a component do it on its behalf.")
 
@@ -203,7 +205,7 @@ def anonymous_drives(spec: Spec) -> Iterator[Finding]:
     wrong="vault: {proof: [anonymous]}  # a component",
     right="vault: {proof: [certificate, token]}",
 )
-def anonymous_component(spec: Spec) -> Iterator[Finding]:
+def check_components_proven(spec: Spec) -> Iterator[Finding]:
     for name, principal in spec.callers.principals.items():
         if name in spec.services.components and principal.proof == ("anonymous",):
             place = spec.place("callers", "principals", name, "proof")
@@ -218,7 +220,7 @@ def anonymous_component(spec: Spec) -> Iterator[Finding]:
     right="principals: {client: {proof: [token]}}",
     needs=("callers", "lifecycle"),
 )
-def bad_store_user(spec: Spec) -> Iterator[Finding]:
+def check_store_proof(spec: Spec) -> Iterator[Finding]:
     if any(row.in_s3 for row in spec.lifecycle.entities.values()):
         return
     for name, principal in spec.callers.principals.items():
@@ -228,13 +230,13 @@ def bad_store_user(spec: Spec) -> Iterator[Finding]:
             yield Finding(place, message, "Let it prove itself by certificate or token.")
 
 
-def _calls_others(spec: Spec, component: str) -> bool:
-    """Whether a node of the component calls another node, to which it would have to prove itself."""
+def _has_upstreams(spec: Spec, component: str) -> bool:
+    """Whether a node of the component calls another node, and so needs credentials of its own."""
     return any(component in node.hosts and node.upstreams for _, _, _, node in spec.nodes())
 
 
-def _permissions(spec: Spec) -> Iterator[tuple[Path, str, str, Permission]]:
-    """Every entry of the matrix as it is written: its path, who, `Service.Method` and the conditions."""
+def _iter_permissions(spec: Spec) -> Iterator[tuple[Path, str, str, Permission]]:
+    """Iterate over the entries of the matrix: path, principal, `Service.Method` and conditions."""
     for principal, services in spec.callers.may_call.items():
         for service, grants in services.items():
             for index, grant in enumerate(grants):

@@ -1,20 +1,20 @@
-"""Rules about who has to call whom: the matrix must permit what lifecycle and methods need."""
+"""Rules about required calls: the caller matrix must permit what lifecycle and methods need."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from codegen.rules.lookup import listed, method_paths, outsiders
-from codegen.rules.rule import Finding, rule, unknown_method
+from codegen.rules.lookup import format_list, iter_methods, list_external_principals
+from codegen.rules.rule import Finding, report_unknown_method, rule
 from codegen.source.spec import MethodRow, Spec
 from codegen.source.yaml_reader import Path
 
 _FILES = ("callers", "lifecycle", "services")
 
 
-class Need(NamedTuple):
-    """A call that has to be possible: who makes it, and what in the spec says so."""
+class RequiredCall(NamedTuple):
+    """A call that the matrix must permit: caller, method, and what in the spec requires it."""
 
     caller: str
     ref: str
@@ -35,15 +35,15 @@ class Need(NamedTuple):
     ),
     needs=_FILES,
 )
-def actor_without_permission(spec: Spec) -> Iterator[Finding]:
-    reasons: dict[tuple[str, str], list[Need]] = {}
-    for need in _moves(spec):
-        if not _permitted(spec, need):
+def check_actor_permissions(spec: Spec) -> Iterator[Finding]:
+    reasons: dict[tuple[str, str], list[RequiredCall]] = {}
+    for need in _iter_transition_calls(spec):
+        if not _is_permitted(spec, need):
             reasons.setdefault((need.caller, need.ref), []).append(need)
     for (caller, ref), needs in reasons.items():
-        what = listed([need.reason for need in needs])
+        what = format_list([need.reason for need in needs])
         message = f"{caller} does {what} through {ref}, which it may not call."
-        yield Finding(spec.place(needs[0].file, *needs[0].path), message, _permit(ref))
+        yield Finding(spec.place(needs[0].file, *needs[0].path), message, _format_permit_hint(ref))
 
 
 @rule(
@@ -63,13 +63,13 @@ def actor_without_permission(spec: Spec) -> Iterator[Finding]:
     ),
     needs=_FILES,
 )
-def after_without_permission(spec: Spec) -> Iterator[Finding]:
-    told = {(need.caller, need.ref) for need in _moves(spec)}
-    for need in _preparations(spec):
-        if not _permitted(spec, need) and (need.caller, need.ref) not in told:
-            told.add((need.caller, need.ref))
+def check_preceding_call_permissions(spec: Spec) -> Iterator[Finding]:
+    reported = {(need.caller, need.ref) for need in _iter_transition_calls(spec)}
+    for need in _iter_preceding_calls(spec):
+        if not _is_permitted(spec, need) and (need.caller, need.ref) not in reported:
+            reported.add((need.caller, need.ref))
             message = f"{need.caller} calls {need.ref} before '{need.reason}', which it may not."
-            yield Finding(spec.place(need.file, *need.path), message, _permit(need.ref))
+            yield Finding(spec.place(need.file, *need.path), message, _format_permit_hint(need.ref))
 
 
 @rule(
@@ -89,17 +89,17 @@ def after_without_permission(spec: Spec) -> Iterator[Finding]:
     ),
     needs=(*_FILES, "types"),
 )
-def order_not_kept(spec: Spec) -> Iterator[Finding]:
+def check_call_order(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         for edge_name, edge in entity.transitions.items():
             if edge.after:
                 path: Path = ("entities", name, "transitions", edge_name)
-                for steps, message, hint in _order_problems(spec, name, edge_name):
+                for steps, message, hint in _find_order_problems(spec, name, edge_name):
                     yield Finding(spec.place("lifecycle", *path, *steps), message, hint)
 
 
-def _order_problems(spec: Spec, name: str, edge_name: str) -> Iterator[tuple[Path, str, str]]:
-    """Why the calls before a transition cannot be told: where it says so, and what to do."""
+def _find_order_problems(spec: Spec, name: str, edge_name: str) -> Iterator[tuple[Path, str, str]]:
+    """Find why the order of calls before a transition cannot be enforced: path, message and hint."""
     entity = spec.lifecycle.entities[name]
     edge, key = entity.transitions[edge_name], entity.key
     driver = edge.via or entity.driven_by
@@ -107,7 +107,7 @@ def _order_problems(spec: Spec, name: str, edge_name: str) -> Iterator[tuple[Pat
         message = f"'{edge_name}' comes after calls, and no method drives it; its actors have the store."
         yield ("after",), message, "Remove 'after', or name the method that drives it."
         return
-    if driver in spec.methods and not _names(spec, key, spec.methods[driver].request):
+    if driver in spec.methods and not _has_field(spec, key, spec.methods[driver].request):
         message = f"'{edge_name}' comes after calls, and the request of {driver} has no {key}."
         yield ("after",), message, f"Add {key} to the request, or remove 'after'."
     for index, actor in enumerate(edge.by):
@@ -116,12 +116,12 @@ def _order_problems(spec: Spec, name: str, edge_name: str) -> Iterator[tuple[Pat
             yield ("by", index), message, "Remove 'after', or leave the transition to components."
     for index, ref in enumerate(edge.after):
         row = spec.methods.get(ref)
-        if row is not None and not _names(spec, key, row.request, row.response):
+        if row is not None and not _has_field(spec, key, row.request, row.response):
             message = f"'{edge_name}' comes after {ref}, which has no {key} in its request or answer."
             yield ("after", index), message, f"Name a method that is about one {name}."
 
 
-def _names(spec: Spec, key: str, *messages: str) -> bool:
+def _has_field(spec: Spec, key: str, *messages: str) -> bool:
     return any(each not in spec.messages or key in spec.messages[each].fields for each in messages)
 
 
@@ -138,7 +138,7 @@ def _names(spec: Spec, key: str, *messages: str) -> bool:
     ),
     needs=_FILES,
 )
-def transition_excluded(spec: Spec) -> Iterator[Finding]:
+def check_transition_conditions(spec: Spec) -> Iterator[Finding]:
     excluded: dict[tuple[str, str, str], list[tuple[Path, str]]] = {}
     for name, entity in spec.lifecycle.entities.items():
         for edge_name, edge in entity.transitions.items():
@@ -153,7 +153,7 @@ def transition_excluded(spec: Spec) -> Iterator[Finding]:
                         case = (actor, ref, f"{field} {only}")
                         excluded.setdefault(case, []).append((path, edge_name))
     for (actor, ref, condition), edges in excluded.items():
-        what = listed([edge_name for _, edge_name in edges])
+        what = format_list([edge_name for _, edge_name in edges])
         message = f"{actor} does {what} through {ref}, but may call it only with {condition}."
         hint = "Change the condition in callers.yaml, or name another actor."
         yield Finding(spec.place("lifecycle", *edges[0][0]), message, hint)
@@ -166,10 +166,10 @@ def transition_excluded(spec: Spec) -> Iterator[Finding]:
     right="GetJobStatus: {calls: [JobInternalService.GetJobRecord]}",
     spreads=True,
 )
-def unknown_call(spec: Spec) -> Iterator[Finding]:
-    for row, path in method_paths(spec):
+def check_calls_exist(spec: Spec) -> Iterator[Finding]:
+    for row, path in iter_methods(spec):
         for index, ref in enumerate(row.method.calls):
-            yield from unknown_method(
+            yield from report_unknown_method(
                 spec, spec.place("services", *path, "calls", index), f"{row.name} calls", ref
             )
 
@@ -188,13 +188,15 @@ def unknown_call(spec: Spec) -> Iterator[Finding]:
     ),
     needs=_FILES,
 )
-def call_without_permission(spec: Spec) -> Iterator[Finding]:
-    told = {(need.caller, need.ref) for need in (*_moves(spec), *_preparations(spec))}
-    for need in _calls(spec):
-        if not _permitted(spec, need) and (need.caller, need.ref) not in told:
-            told.add((need.caller, need.ref))
+def check_call_permissions(spec: Spec) -> Iterator[Finding]:
+    reported = {
+        (need.caller, need.ref) for need in (*_iter_transition_calls(spec), *_iter_preceding_calls(spec))
+    }
+    for need in _iter_handler_calls(spec):
+        if not _is_permitted(spec, need) and (need.caller, need.ref) not in reported:
+            reported.add((need.caller, need.ref))
             message = f"{need.reason} calls {need.ref}, which {need.caller} may not call."
-            yield Finding(spec.place(need.file, *need.path), message, _permit(need.ref))
+            yield Finding(spec.place(need.file, *need.path), message, _format_permit_hint(need.ref))
 
 
 @rule(
@@ -203,13 +205,15 @@ def call_without_permission(spec: Spec) -> Iterator[Finding]:
     wrong="GetJobStatus: {deadline_ms: 500, calls: [JobInternalService.GetJobRecord]}  # which has 1000",
     right="GetJobStatus: {deadline_ms: 1500, calls: [JobInternalService.GetJobRecord]}  # which has 1000",
 )
-def deadline_too_short(spec: Spec) -> Iterator[Finding]:
-    for row, path in method_paths(spec):
+def check_deadlines(spec: Spec) -> Iterator[Finding]:
+    for row, path in iter_methods(spec):
         for ref in row.method.calls:
             called = spec.methods.get(ref)
-            if called and called.deadline_ms > row.deadline_ms and not _has_own_time(spec, row, ref):
-                said = row.method.deadline_ms is not None
-                place = spec.place("services", *path, *(["deadline_ms"] if said else []), key=not said)
+            if called and called.deadline_ms > row.deadline_ms and not _has_fresh_deadline(spec, row, ref):
+                is_explicit = row.method.deadline_ms is not None
+                place = spec.place(
+                    "services", *path, *(["deadline_ms"] if is_explicit else []), key=not is_explicit
+                )
                 message = (
                     f"{row.name} has {row.deadline_ms} ms, less than the {called.deadline_ms} ms "
                     f"of {ref}, which it calls."
@@ -218,7 +222,7 @@ def deadline_too_short(spec: Spec) -> Iterator[Finding]:
                 break
 
 
-def _has_own_time(spec: Spec, row: MethodRow, ref: str) -> bool:
+def _has_fresh_deadline(spec: Spec, row: MethodRow, ref: str) -> bool:
     permission = spec.permissions.get((row.component, ref))
     mode = spec.system.policies.calls.get(permission.call or "") if permission else None
     return mode is not None and mode.deadline == "fresh"
@@ -232,9 +236,9 @@ def _has_own_time(spec: Spec, row: MethodRow, ref: str) -> bool:
     needs=_FILES,
     spreads=True,
 )
-def uncallable(spec: Spec) -> Iterator[Finding]:
-    callable_ = {ref for _, ref in spec.permissions} | {need.ref for need in needed_calls(spec)}
-    for row, path in method_paths(spec):
+def check_methods_callable(spec: Spec) -> Iterator[Finding]:
+    callable_ = {ref for _, ref in spec.permissions} | {need.ref for need in list_required_calls(spec)}
+    for row, path in iter_methods(spec):
         if row.ref not in callable_:
             place = spec.place("services", *path, key=True)
             yield Finding(
@@ -250,9 +254,9 @@ def uncallable(spec: Spec) -> Iterator[Finding]:
     severity="warning",
     needs=("callers", "services", "system"),
 )
-def idle_principal(spec: Spec) -> Iterator[Finding]:
+def check_principals_used(spec: Spec) -> Iterator[Finding]:
     callers = {principal for principal, _ in spec.permissions}
-    for name in outsiders(spec):
+    for name in list_external_principals(spec):
         if name not in callers and not (spec.system.page and name == spec.system.page.principal):
             place = spec.place("callers", "principals", name, key=True)
             yield Finding(
@@ -260,13 +264,13 @@ def idle_principal(spec: Spec) -> Iterator[Finding]:
             )
 
 
-def needed_calls(spec: Spec) -> list[Need]:
-    """Every call that the lifecycle and the methods need."""
-    return [*_moves(spec), *_preparations(spec), *_calls(spec)]
+def list_required_calls(spec: Spec) -> list[RequiredCall]:
+    """List every call that the lifecycle and the methods require."""
+    return [*_iter_transition_calls(spec), *_iter_preceding_calls(spec), *_iter_handler_calls(spec)]
 
 
-def _moves(spec: Spec) -> Iterator[Need]:
-    """The calls by which actors move entities; who has the store itself needs none."""
+def _iter_transition_calls(spec: Spec) -> Iterator[RequiredCall]:
+    """Iterate over the calls that drive transitions; an actor with the store itself needs none."""
     for name, entity in spec.lifecycle.entities.items():
         path: Path = ("entities", name)
         acts: list[tuple[Path, str, tuple[str, ...], str | None]] = [
@@ -279,30 +283,30 @@ def _moves(spec: Spec) -> Iterator[Need]:
             acts.append((where, edge_name, edge.by, edge.via or entity.driven_by))
         for where, what, actors, ref in acts:
             for index, actor in enumerate(actors if ref else ()):
-                yield Need(actor, ref or "", "lifecycle", (*where, "by", index), what)
+                yield RequiredCall(actor, ref or "", "lifecycle", (*where, "by", index), what)
 
 
-def _preparations(spec: Spec) -> Iterator[Need]:
+def _iter_preceding_calls(spec: Spec) -> Iterator[RequiredCall]:
     for name, entity in spec.lifecycle.entities.items():
         for edge_name, edge in entity.transitions.items():
             for index, ref in enumerate(edge.after if edge.via or entity.driven_by else ()):
                 where = ("entities", name, "transitions", edge_name, "after", index)
-                yield from (Need(actor, ref, "lifecycle", where, edge_name) for actor in edge.by)
+                yield from (RequiredCall(actor, ref, "lifecycle", where, edge_name) for actor in edge.by)
 
 
-def _calls(spec: Spec) -> Iterator[Need]:
-    for row, path in method_paths(spec):
+def _iter_handler_calls(spec: Spec) -> Iterator[RequiredCall]:
+    for row, path in iter_methods(spec):
         if row.component:
             for index, ref in enumerate(row.method.calls):
-                yield Need(row.component, ref, "services", (*path, "calls", index), row.name)
+                yield RequiredCall(row.component, ref, "services", (*path, "calls", index), row.name)
 
 
-def _permitted(spec: Spec, need: Need) -> bool:
-    """Whether the matrix permits it; also true of what is not known, which has a complaint already."""
-    unknown = need.ref not in spec.methods or need.caller not in spec.callers.principals
-    return unknown or (need.caller, need.ref) in spec.permissions
+def _is_permitted(spec: Spec, need: RequiredCall) -> bool:
+    """Whether the matrix permits a call; an undefined name counts as permitted, since another rule has it."""
+    undefined = need.ref not in spec.methods or need.caller not in spec.callers.principals
+    return undefined or (need.caller, need.ref) in spec.permissions
 
 
-def _permit(ref: str) -> str:
+def _format_permit_hint(ref: str) -> str:
     service, _, method = ref.partition(".")
     return f"Permit it in callers.yaml under {service}: [{method}]."

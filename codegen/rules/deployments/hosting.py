@@ -1,4 +1,4 @@
-"""Rules of deployments.yaml: what each deployment hosts, where it can be reached and how it is checked."""
+"""Rules of deployments.yaml about hosted components, ingress, slots, commands and healthchecks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from codegen.language.deployments import Deployment
-from codegen.rules.environment.variables import problem_of, value_of
-from codegen.rules.lookup import listed, public_methods
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.environment.variables import find_problem, parse_default
+from codegen.rules.lookup import find_public_methods, format_list
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import Spec
 
 LOAD_PLACEHOLDERS = ("addresses", "ca_file", "results")
@@ -22,12 +22,12 @@ _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000}
     right="nodes: {queue: {hosts: [queue]}}",
     spreads=True,
 )
-def unknown_component(spec: Spec) -> Iterator[Finding]:
+def check_components_exist(spec: Spec) -> Iterator[Finding]:
     for deployment_name, _, node_name, node in spec.nodes():
         for index, component in enumerate(node.hosts):
             place = spec.place("deployments", deployment_name, "nodes", node_name, "hosts", index)
             known = spec.services.components
-            yield from unknown(
+            yield from report_unknown(
                 spec, place, f"The node '{node_name}' hosts", component, known, "which is no component"
             )
 
@@ -40,12 +40,12 @@ def unknown_component(spec: Spec) -> Iterator[Finding]:
     needs=("deployments", "services"),
     spreads=True,
 )
-def unhosted(spec: Spec) -> Iterator[Finding]:
+def check_components_hosted(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
         hosted = {component for node in deployment.nodes.values() for component in node.hosts}
         left_out = [component for component in spec.services.components if component not in hosted]
         if left_out:
-            message = f"No node of '{name}' hosts {listed(left_out)}."
+            message = f"No node of '{name}' hosts {format_list(left_out)}."
             yield Finding(spec.place("deployments", name, "nodes", key=True), message, "Let a node host it.")
 
 
@@ -56,22 +56,24 @@ def unhosted(spec: Spec) -> Iterator[Finding]:
     right="nodes: {desk: {hosts: [desk]}, queue: {hosts: [queue]}}",
     spreads=True,
 )
-def hosted_twice(spec: Spec) -> Iterator[Finding]:
+def check_hosts_unique(spec: Spec) -> Iterator[Finding]:
     rows = spec.lifecycle.entities.values()
-    kept = {row.held_by for row in rows if row.in_postgres or row.in_redis}
-    files = {row.held_by for row in rows if row.in_sqlite}
-    alone = files | {row.held_by for row in rows if row.kept_in is None}
-    alone |= {name for name, row in spec.services.components.items() if row.serves and name not in kept}
+    in_servers = {row.held_by for row in rows if row.in_postgres or row.in_redis}
+    in_files = {row.held_by for row in rows if row.in_sqlite}
+    exclusive = in_files | {row.held_by for row in rows if row.kept_in is None}
+    exclusive |= {
+        name for name, row in spec.services.components.items() if row.serves and name not in in_servers
+    }
     for name, deployment in spec.deployments.root.items():
         first: dict[str, str] = {}
         for node_name, node in deployment.nodes.items():
             for index, component in enumerate(node.hosts):
-                if component not in alone:
+                if component not in exclusive:
                     continue
                 if (other := first.setdefault(component, node_name)) != node_name:
                     place = spec.place("deployments", name, "nodes", node_name, "hosts", index)
                     message = f"The node '{node_name}' hosts {component}, and so does '{other}'."
-                    more = "" if component in files else "; for more of the same, say 'replicas'"
+                    more = "" if component in in_files else "; for more of the same, say 'replicas'"
                     yield Finding(place, message, f"Leave it to one of them{more}.")
 
 
@@ -82,11 +84,11 @@ def hosted_twice(spec: Spec) -> Iterator[Finding]:
     right="ingress: [desk]",
     spreads=True,
 )
-def unknown_ingress(spec: Spec) -> Iterator[Finding]:
+def check_ingress_exists(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
         for index, node in enumerate(deployment.ingress):
             place = spec.place("deployments", name, "ingress", index)
-            yield from unknown(
+            yield from report_unknown(
                 spec, place, "Clients outside reach", node, deployment.nodes, "which is no node"
             )
 
@@ -98,8 +100,8 @@ def unknown_ingress(spec: Spec) -> Iterator[Finding]:
     right="ingress: [desk]",
     needs=("callers", "services", "deployments"),
 )
-def needless_ingress(spec: Spec) -> Iterator[Finding]:
-    public = {spec.methods[ref].component for ref in public_methods(spec)}
+def check_ingress_used(spec: Spec) -> Iterator[Finding]:
+    public = {spec.methods[ref].component for ref in find_public_methods(spec)}
     for name, deployment in spec.deployments.root.items():
         for index, node_name in enumerate(deployment.ingress):
             node = deployment.nodes.get(node_name)
@@ -116,11 +118,13 @@ def needless_ingress(spec: Spec) -> Iterator[Finding]:
     right="ingress: [desk]",
     needs=("callers", "services", "deployments"),
 )
-def missing_ingress(spec: Spec) -> Iterator[Finding]:
+def check_ingress_complete(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
         for node_name, node in deployment.nodes.items():
             offered = spec.services_of(deployment, node)
-            refs = sorted(ref for ref in public_methods(spec) if spec.methods[ref].service_name in offered)
+            refs = sorted(
+                ref for ref in find_public_methods(spec) if spec.methods[ref].service_name in offered
+            )
             if refs and node_name not in deployment.ingress and not node.on_demand:
                 place = spec.place("deployments", name, "ingress")
                 message = f"Someone outside may call {refs[0]}, but cannot reach '{node_name}'."
@@ -134,7 +138,7 @@ def missing_ingress(spec: Spec) -> Iterator[Finding]:
     right="slots: {variable: WORKER_SLOTS, total: 6}",
     spreads=True,
 )
-def bad_slots(spec: Spec) -> Iterator[Finding]:
+def check_slot_variable(spec: Spec) -> Iterator[Finding]:
     variables = spec.environment.variables
     for name, deployment in spec.deployments.root.items():
         if deployment.slots is None:
@@ -143,7 +147,7 @@ def bad_slots(spec: Spec) -> Iterator[Finding]:
         place = spec.place("deployments", name, "slots", "variable")
         numbers = [each for each, row in variables.items() if row.type == "int"]
         if slot not in variables:
-            yield from unknown(spec, place, f"The slots of '{name}' are counted by", slot, numbers)
+            yield from report_unknown(spec, place, f"The slots of '{name}' are counted by", slot, numbers)
         elif slot not in numbers:
             message = f"The slots of '{name}' are counted by {slot}, which is of type {variables[slot].type}."
             yield Finding(place, message, "Name a variable of type int.")
@@ -157,7 +161,7 @@ def bad_slots(spec: Spec) -> Iterator[Finding]:
     needs=("deployments", "environment"),
     spreads=True,
 )
-def bad_node_default(spec: Spec) -> Iterator[Finding]:
+def check_node_defaults(spec: Spec) -> Iterator[Finding]:
     for deployment_name, deployment, node_name, node in spec.nodes():
         read = spec.variables_of(deployment, node_name)
         for name, text in node.defaults.items():
@@ -165,9 +169,11 @@ def bad_node_default(spec: Spec) -> Iterator[Finding]:
             if name not in read:
                 place = spec.place("deployments", *path, key=True)
                 lack = "which it does not read"
-                yield from unknown(spec, place, f"The node '{node_name}' has a default for", name, read, lack)
+                yield from report_unknown(
+                    spec, place, f"The node '{node_name}' has a default for", name, read, lack
+                )
                 continue
-            if problem := problem_of(read[name], value_of(read[name], text)):
+            if problem := find_problem(read[name], parse_default(read[name], text)):
                 message = f"The default of {name} on '{node_name}' is '{text}', {problem[0]}."
                 hint = "" if problem[1].startswith("Write it without") else problem[1]
                 yield Finding(spec.place("deployments", *path), message, hint)
@@ -180,11 +186,11 @@ def bad_node_default(spec: Spec) -> Iterator[Finding]:
     right="slots: {variable: WORKER_SLOTS, total: 6}  # and six nodes with 1 each",
     needs=("deployments", "environment"),
 )
-def slots_do_not_add_up(spec: Spec) -> Iterator[Finding]:
+def check_slot_total(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
         if deployment.slots is None or deployment.slots.variable not in spec.environment.variables:
             continue
-        counts = _slots(spec, deployment, deployment.slots.variable)
+        counts = _count_slots(spec, deployment, deployment.slots.variable)
         if None in counts.values():
             node = next(node for node, count in counts.items() if count is None)
             message = (
@@ -206,8 +212,8 @@ def slots_do_not_add_up(spec: Spec) -> Iterator[Finding]:
             )
 
 
-def _slots(spec: Spec, deployment: Deployment, variable: str) -> dict[str, int | None]:
-    """The slots of all replicas of each node that has any; None where they are not known."""
+def _count_slots(spec: Spec, deployment: Deployment, variable: str) -> dict[str, int | None]:
+    """Count the slots of all replicas of each node that has any; None where they are not known."""
     counts: dict[str, int | None] = {}
     for name, node in deployment.nodes.items():
         if variable in spec.variables_of(deployment, name):
@@ -223,7 +229,7 @@ def _slots(spec: Spec, deployment: Deployment, variable: str) -> dict[str, int |
     wrong="command: python -m serve  # of six nodes",
     right="command: python -m serve {node}",
 )
-def bad_command(spec: Spec) -> Iterator[Finding]:
+def check_command(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
         place = spec.place("deployments", name, "command")
         placeholders = re.findall(r"\{([^{}]*)\}", deployment.command)
@@ -242,7 +248,7 @@ def bad_command(spec: Spec) -> Iterator[Finding]:
     wrong="load_generator: {command: python -m load}",
     right='load_generator: {command: "python -m load --target {addresses}"}',
 )
-def bad_load_generator(spec: Spec) -> Iterator[Finding]:
+def check_load_generator(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
         if deployment.load_generator is None:
             continue
@@ -251,10 +257,10 @@ def bad_load_generator(spec: Spec) -> Iterator[Finding]:
         unknown_ones = [each for each in placeholders if each not in LOAD_PLACEHOLDERS]
         for placeholder in unknown_ones:
             message = f"The load generator has the placeholder '{{{placeholder}}}', which means nothing."
-            known = listed([f"{{{each}}}" for each in LOAD_PLACEHOLDERS])
+            known = format_list([f"{{{each}}}" for each in LOAD_PLACEHOLDERS])
             yield Finding(place, message, f"There are {known}.")
         if "addresses" not in placeholders and not unknown_ones:
-            message = f"The load generator of '{name}' is not told whom to call."
+            message = f"The command of the load generator of '{name}' has no addresses to call."
             yield Finding(place, message, "Put {addresses} where the addresses of the ingress nodes go.")
         if not any(each in deployment.nodes and deployment.nodes[each].listen for each in deployment.ingress):
             message = f"The load generator of '{name}' has no node to call."
@@ -269,7 +275,7 @@ def bad_load_generator(spec: Spec) -> Iterator[Finding]:
     wrong="healthcheck: {timeout: 2s, timeout_ms: 3000}",
     right="healthcheck: {timeout: 2s, timeout_ms: 1000}",
 )
-def bad_timing(spec: Spec) -> Iterator[Finding]:
+def check_healthcheck_timeout(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
         number, unit = re.fullmatch(r"([0-9]+)(ms|s|m)", deployment.healthcheck.timeout).groups()  # type: ignore[union-attr]
         if deployment.healthcheck.timeout_ms > int(number) * _MILLISECONDS[unit]:

@@ -1,4 +1,4 @@
-"""Rules of deployments.yaml about callers without proof and the servers that a deployment brings along."""
+"""Rules of deployments.yaml about anonymous callers, certificates and the servers of a deployment."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from codegen.language.callers import Principal
 from codegen.language.deployments import Deployment, Node
-from codegen.rules.lookup import outsiders
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lookup import list_external_principals
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import Spec
 
 
@@ -17,20 +17,20 @@ from codegen.source.spec import Spec
     wrong="http: {host: 0.0.0.0, port: SHOP_PORT, anonymous: client}",
     right="http: {host: 127.0.0.1, port: SHOP_PORT, anonymous: client}",
 )
-def bad_anonymous(spec: Spec) -> Iterator[Finding]:
+def check_anonymous_listeners(spec: Spec) -> Iterator[Finding]:
     for deployment_name, _, node_name, node in spec.nodes():
         for word, listener in node.listeners.items():
-            if (who := listener.anonymous) is None:
+            if (principal := listener.anonymous) is None:
                 continue
             path = (deployment_name, "nodes", node_name, word)
             place, known = spec.place("deployments", *path, "anonymous"), spec.callers.principals
             subject = f"'{node_name}' takes calls without proof from"
-            yield from unknown(spec, place, subject, who, known, "who is no principal")
+            yield from report_unknown(spec, place, subject, principal, known, "who is no principal")
             if not listener.is_local:
-                message = f"{subject} {who} on {listener.host}, where anyone could call."
+                message = f"{subject} {principal} on {listener.host}, where anyone could call."
                 yield Finding(place, message, "Listen on 127.0.0.1, or let callers prove themselves.")
-            elif who in spec.services.components:
-                message = f"{subject} {who}, which is a component, so anyone could pass for it."
+            elif principal in spec.services.components:
+                message = f"{subject} {principal}, which is a component, so anyone could pass for it."
                 yield Finding(place, message, "Name a principal that is no component.")
 
 
@@ -41,24 +41,24 @@ def bad_anonymous(spec: Spec) -> Iterator[Finding]:
     right="guest: {proof: [token]}",
     needs=("callers", "services", "environment", "deployments"),
 )
-def uncallable(spec: Spec) -> Iterator[Finding]:
+def check_ingress_callable(spec: Spec) -> Iterator[Finding]:
     found: set[str] = set()
     for name, deployment in spec.deployments.root.items():
         for node_name in deployment.ingress:
             node = deployment.nodes.get(node_name)
-            if node is None or not _always_has_certificate(spec, deployment, node_name):
+            if node is None or not _has_certificate_always(spec, deployment, node_name):
                 continue
-            callers = _callers_outside(spec, deployment, node)
+            callers = _find_external_callers(spec, deployment, node)
             at_listeners = {each.anonymous for each in node.listeners.values()}
             if at_listeners & set(callers) or not all(map(_is_refused, callers.values())):
                 continue
             # Only one principal can be anonymous.
-            for who in callers.keys() - found:
-                found.add(who)
-                place = spec.place("callers", "principals", who, "without_tokens", key=True)
+            for principal in callers.keys() - found:
+                found.add(principal)
+                place = spec.place("callers", "principals", principal, "without_tokens", key=True)
                 message = (
-                    f"Nobody can call '{node_name}' of '{name}': only {who} may, without proof where there "
-                    "is no certificate, and there is always one."
+                    f"Nobody can call '{node_name}' of '{name}': only {principal} may, without proof "
+                    "where there is no certificate, and there is always one."
                 )
                 hint = "Remove 'without_tokens', or let someone call who has a token or a certificate."
                 yield Finding(place, message, hint)
@@ -70,7 +70,7 @@ def uncallable(spec: Spec) -> Iterator[Finding]:
     wrong="http: {port: SHOP_HTTP_PORT, carrier: direct}",
     right="listen: {port: SHOP_PORT, carrier: direct}",
 )
-def carrier_of_http(spec: Spec) -> Iterator[Finding]:
+def check_http_has_no_carrier(spec: Spec) -> Iterator[Finding]:
     for deployment_name, _, node_name, node in spec.nodes():
         if node.http is not None and node.http.carrier is not None:
             path = (deployment_name, "nodes", node_name, "http", "carrier")
@@ -85,48 +85,50 @@ def carrier_of_http(spec: Spec) -> Iterator[Finding]:
     right="listen: {port: SHOP_PORT, carrier: direct}",
     needs=("callers", "services", "environment", "deployments"),
 )
-def certificate_not_asked_for(spec: Spec) -> Iterator[Finding]:
+def check_grpcio_certificates(spec: Spec) -> Iterator[Finding]:
     for name, deployment, node_name, node in spec.nodes():
         if node.listen is None or deployment.carrier_at(node_name) != "grpcio":
             continue
-        if not _always_has_certificate(spec, deployment, node_name):
+        if not _has_certificate_always(spec, deployment, node_name):
             continue
-        callers = _callers(spec, deployment, node)
+        callers = _find_callers(spec, deployment, node)
         if not any("anonymous" in each.proof and not each.without_tokens for each in callers.values()):
             continue
-        for who in sorted(who for who, each in callers.items() if each.proof == ("certificate",)):
+        for principal in sorted(
+            principal for principal, each in callers.items() if each.proof == ("certificate",)
+        ):
             message = (
                 f"'{node_name}' lets callers in without proof, so grpcio asks none of them for a "
-                f"certificate, and {who} has no other proof."
+                f"certificate, and {principal} has no other proof."
             )
             hint = "Say 'carrier: direct' at the listener, or let the principal prove itself by a token."
             place = spec.place("deployments", name, "nodes", node_name, "listen")
             yield Finding(place, message, hint)
 
 
-def _callers_outside(spec: Spec, deployment: Deployment, node: Node) -> dict[str, Principal]:
-    """Who outside of a deployment may call something at a node."""
-    outside = set(outsiders(spec))
-    return {who: each for who, each in _callers(spec, deployment, node).items() if who in outside}
+def _find_external_callers(spec: Spec, deployment: Deployment, node: Node) -> dict[str, Principal]:
+    """Find the principals outside of a deployment that may call a node."""
+    external = set(list_external_principals(spec))
+    return {name: each for name, each in _find_callers(spec, deployment, node).items() if name in external}
 
 
-def _callers(spec: Spec, deployment: Deployment, node: Node) -> dict[str, Principal]:
-    """Who may call something at a node."""
+def _find_callers(spec: Spec, deployment: Deployment, node: Node) -> dict[str, Principal]:
+    """Find the principals that may call a node."""
     offered = spec.services_of(deployment, node)
     allowed = {
         principal
         for principal, ref in spec.permissions
         if ref in spec.methods and spec.methods[ref].service_name in offered
     }
-    return {who: each for who, each in spec.callers.principals.items() if who in allowed}
+    return {name: each for name, each in spec.callers.principals.items() if name in allowed}
 
 
 def _is_refused(principal: Principal) -> bool:
-    """Whether a principal is never let in where callers could have certificates."""
+    """Whether a principal is refused wherever callers could have certificates."""
     return principal.proof == ("anonymous",) and principal.without_tokens
 
 
-def _always_has_certificate(spec: Spec, deployment: Deployment, node_name: str) -> bool:
+def _has_certificate_always(spec: Spec, deployment: Deployment, node_name: str) -> bool:
     """Whether a node has a certificate by itself, or by the files that are generated for containers."""
     for name, row in spec.variables_of(deployment, node_name).items():
         if row.role == "tls_certificate":
@@ -142,17 +144,19 @@ def _always_has_certificate(spec: Spec, deployment: Deployment, node_name: str) 
     right="servers: {postgres: SHOP_DATABASE}  # where lifecycle.yaml keeps its entities",
     needs=("lifecycle", "environment"),
 )
-def idle_server(spec: Spec) -> Iterator[Finding]:
+def check_servers_used(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
         for server, variable in deployment.servers.items():
-            known = list(dict.fromkeys(url for store, url in _servers(spec) if store == server))
+            known = list(dict.fromkeys(url for store, url in _iter_servers(spec) if store == server))
             place = spec.place("deployments", name, "servers", server)
             lack = "where no entity is kept"
-            yield from unknown(spec, place, f"The {server} server of '{name}' is at", variable, known, lack)
+            yield from report_unknown(
+                spec, place, f"The {server} server of '{name}' is at", variable, known, lack
+            )
 
 
-def _servers(spec: Spec) -> Iterator[tuple[str, str]]:
-    """Each store that something is kept in, and the variable that says where it is."""
+def _iter_servers(spec: Spec) -> Iterator[tuple[str, str]]:
+    """Iterate over the stores of all entities, each with the variable of its address."""
     for entity in spec.lifecycle.entities.values():
         if server := entity.in_postgres or entity.in_redis:
             yield server.store, server.url

@@ -1,4 +1,4 @@
-"""Rules of deployments.yaml about hosts that variables name, and nodes that are found on the network."""
+"""Rules of deployments.yaml about hosts in variables, and nodes that are discovered on the network."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from codegen.language.deployments import Deployment, Node
-from codegen.rules.deployments.wiring import bad_variable
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.deployments.wiring import check_variable
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
 
@@ -22,14 +22,14 @@ HOST = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
     needs=("environment", "deployments"),
     spreads=True,
 )
-def bad_host(spec: Spec) -> Iterator[Finding]:
-    for path, deployment, node_name, node in _nodes(spec):
+def check_hosts(spec: Spec) -> Iterator[Finding]:
+    for path, deployment, node_name, node in _iter_nodes(spec):
         for word, listener in node.listeners.items():
             place = spec.place("deployments", *path, word, "host")
             subject = f"The node '{node_name}' has its host in"
             if found := HOST.fullmatch(listener.host):
                 name, row = found[1], spec.environment.variables.get(found[1])
-                yield from bad_variable(spec, place, subject, name, "string", deployment, node_name)
+                yield from check_variable(spec, place, subject, name, "string", deployment, node_name)
                 if row and row.type == "string" and not row.required and row.default is None:
                     message = f"{subject} {name}, which may be left unset."
                     hint = f"Give a default to {name} in environment.yaml."
@@ -47,27 +47,25 @@ def bad_host(spec: Spec) -> Iterator[Finding]:
     needs=("environment", "deployments"),
     spreads=True,
 )
-def bad_announcement(spec: Spec) -> Iterator[Finding]:
-    for path, deployment, node_name, node in _nodes(spec):
+def check_announcements(spec: Spec) -> Iterator[Finding]:
+    for path, deployment, node_name, node in _iter_nodes(spec):
         if (announced := node.announced) is None:
             continue
         here = (*path, "announced")
         subject = f"Whether '{node_name}' is announced is in"
         place = spec.place("deployments", *here, "if")
-        yield from bad_variable(spec, place, subject, announced.if_, "bool", deployment, node_name)
+        yield from check_variable(spec, place, subject, announced.if_, "bool", deployment, node_name)
         row = spec.environment.variables.get(announced.if_)
         if row and row.type == "bool" and not row.required and row.default is None:
             message = f"{subject} {announced.if_}, which may be left unset."
             yield Finding(place, message, f"Give a default to {announced.if_} in environment.yaml.")
         if announced.name is not None:
-            yield from _bad_name(spec, here, announced.name, deployment, node_name)
+            yield from _check_deployment_name(spec, here, announced.name, deployment, node_name)
         if node.http is None:
-            message = (
-                f"'{node_name}' is announced, but takes no HTTP requests that whoever finds it could make."
-            )
+            message = f"'{node_name}' is announced, but has no listener for HTTP requests."
             yield Finding(spec.place("deployments", *here, key=True), message, "Say where by 'http'.")
         for word, name in (("service", announced.service), ("alias", announced.alias)):
-            if name and (other := _also(deployment, node_name, word, name)):
+            if name and (other := _find_namesake(deployment, node_name, word, name)):
                 message = f"'{node_name}' is announced as {name}, and so is '{other}'."
                 yield Finding(spec.place("deployments", *here, word), message, "Give each a name of its own.")
 
@@ -80,21 +78,23 @@ def bad_announcement(spec: Spec) -> Iterator[Finding]:
     needs=("environment", "deployments"),
     spreads=True,
 )
-def bad_search(spec: Spec) -> Iterator[Finding]:
-    for path, deployment, node_name, node in _nodes(spec):
+def check_discovery(spec: Spec) -> Iterator[Finding]:
+    for path, deployment, node_name, node in _iter_nodes(spec):
         for variable, target in node.finds.items():
             place = spec.place("deployments", *path, "finds", variable)
             key = spec.place("deployments", *path, "finds", variable, key=True)
             known = [name for name, other in deployment.nodes.items() if other.announced]
             subject = f"The node '{node_name}' looks for"
-            yield from unknown(spec, place, subject, target, known, "which is no node that is announced")
+            yield from report_unknown(
+                spec, place, subject, target, known, "which is no node that is announced"
+            )
             subject = f"The node '{node_name}' has the URL of '{target}' in"
-            yield from bad_variable(spec, key, subject, variable, "url", deployment, node_name)
+            yield from check_variable(spec, key, subject, variable, "url", deployment, node_name)
             row = spec.environment.variables.get(variable)
             if row and row.type == "url" and (row.required or row.default is not None):
-                message = f"{subject} {variable}, which is always set, so nobody would look."
+                message = f"{subject} {variable}, which is always set, so nothing is ever looked up."
                 yield Finding(key, message, f"Remove 'required' and 'default' from {variable}.")
-        yield from _unread_name(spec, path, deployment, node_name, node)
+        yield from _check_name_read(spec, path, deployment, node_name, node)
 
 
 @rule(
@@ -104,9 +104,9 @@ def bad_search(spec: Spec) -> Iterator[Finding]:
     right="shop: {hosts: [counter]}",
     needs=("deployments", "lifecycle"),
 )
-def shared_file(spec: Spec) -> Iterator[Finding]:
+def check_sqlite_replicas(spec: Spec) -> Iterator[Finding]:
     owners = {row.held_by: name for name, row in spec.lifecycle.entities.items() if row.in_sqlite}
-    for path, _, node_name, node in _nodes(spec):
+    for path, _, node_name, node in _iter_nodes(spec):
         for component in node.hosts:
             if component in owners and node.replicas > 1:
                 many = f"There are {node.replicas} of '{node_name}'"
@@ -115,17 +115,19 @@ def shared_file(spec: Spec) -> Iterator[Finding]:
                 yield Finding(place, message, "Remove 'replicas', or keep the entity in a server.")
 
 
-def _bad_name(spec: Spec, here: Path, name: str, deployment: Deployment, node_name: str) -> Iterator[Finding]:
-    """Findings for the variable with the name of a deployment: it is a text that a node reads."""
+def _check_deployment_name(
+    spec: Spec, here: Path, name: str, deployment: Deployment, node_name: str
+) -> Iterator[Finding]:
+    """Check that the variable with the name of a deployment is a string that the node reads."""
     place = spec.place("deployments", *here, "name")
     subject = f"The deployment of '{node_name}' has its name in"
-    yield from bad_variable(spec, place, subject, name, "string", deployment, node_name)
+    yield from check_variable(spec, place, subject, name, "string", deployment, node_name)
 
 
-def _unread_name(
+def _check_name_read(
     spec: Spec, path: Path, deployment: Deployment, node_name: str, node: Node
 ) -> Iterator[Finding]:
-    """A finding where a node looks for others and does not read the variable with their deployment's name."""
+    """Check that a node that discovers others reads the variable with the name of their deployment."""
     seen: set[str] = set()
     for word, targets in (("finds", node.finds), ("upstreams", node.upstreams)):
         for variable, target in targets.items():
@@ -137,11 +139,11 @@ def _unread_name(
             seen.add(name)
             key = spec.place("deployments", *path, word, variable, key=True)
             subject = f"The node '{node_name}' looks for '{target}' by the name in"
-            yield from bad_variable(spec, key, subject, name, "string", deployment, node_name)
+            yield from check_variable(spec, key, subject, name, "string", deployment, node_name)
 
 
-def _also(deployment: Deployment, node_name: str, word: str, name: str) -> str | None:
-    """The node that has a name first, if it is another, or the same by its other word."""
+def _find_namesake(deployment: Deployment, node_name: str, word: str, name: str) -> str | None:
+    """Find the first node announced under a name, unless it is this node by this word."""
     for other_name, other in deployment.nodes.items():
         for other_word in ("service", "alias") if other.announced else ():
             if (other_name, other_word) == (node_name, word):
@@ -151,6 +153,6 @@ def _also(deployment: Deployment, node_name: str, word: str, name: str) -> str |
     return None
 
 
-def _nodes(spec: Spec) -> Iterator[tuple[Path, Deployment, str, Node]]:
+def _iter_nodes(spec: Spec) -> Iterator[tuple[Path, Deployment, str, Node]]:
     for deployment_name, deployment, node_name, node in spec.nodes():
         yield (deployment_name, "nodes", node_name), deployment, node_name, node

@@ -1,11 +1,11 @@
-"""Rules of deployments.yaml about nodes on demand, components that are left out, and what is not checked."""
+"""Rules of deployments.yaml about nodes on demand and components that a variable leaves out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.rules.deployments.wiring import bad_variable
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.deployments.wiring import check_variable
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import Spec
 
 
@@ -17,15 +17,17 @@ from codegen.source.spec import Spec
     needs=("environment", "deployments"),
     spreads=True,
 )
-def bad_omission(spec: Spec) -> Iterator[Finding]:
+def check_unless(spec: Spec) -> Iterator[Finding]:
     for name, deployment, node_name, node in spec.nodes():
         path = (name, "nodes", node_name, "unless")
         for component, variable in node.unless.items():
             key, place = (spec.place("deployments", *path, component, key=each) for each in (True, False))
             lack = "which it does not host"
-            yield from unknown(spec, key, f"The node '{node_name}' leaves out", component, node.hosts, lack)
+            yield from report_unknown(
+                spec, key, f"The node '{node_name}' leaves out", component, node.hosts, lack
+            )
             subject = f"Whether '{node_name}' leaves {component} out is in"
-            yield from bad_variable(spec, place, subject, variable, "bool", deployment, node_name)
+            yield from check_variable(spec, place, subject, variable, "bool", deployment, node_name)
             row = spec.environment.variables.get(variable)
             if row and row.type == "bool" and not row.required and row.default is None:
                 message = f"{subject} {variable}, which may be left unset."
@@ -42,13 +44,13 @@ def bad_omission(spec: Spec) -> Iterator[Finding]:
     right="shed: {hosts: [gardener], on_demand: true}",
     needs=("deployments",),
 )
-def bad_demand(spec: Spec) -> Iterator[Finding]:
+def check_on_demand(spec: Spec) -> Iterator[Finding]:
     for name, deployment, node_name, node in spec.nodes():
         path = (name, "nodes", node_name)
         if not node.on_demand:
             if node.healthcheck is None:
                 place = spec.place("deployments", *path, key=True)
-                message = f"Nobody checks how the node '{node_name}' is."
+                message = f"The node '{node_name}' has no healthcheck."
                 yield Finding(place, message, "Add a 'healthcheck', or say 'on_demand: true'.")
             continue
         place = spec.place("deployments", *path, "on_demand", key=True)

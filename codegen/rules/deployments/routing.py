@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.language.deployments import Deployment, Routing
-from codegen.rules.lookup import is_other_type, public_methods, request_of
-from codegen.rules.rule import Finding, rule, unknown, unknown_method
+from codegen.rules.lookup import find_public_methods, get_request_fields, is_other_type
+from codegen.rules.rule import Finding, report_unknown, report_unknown_method, rule
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
 
@@ -18,11 +18,11 @@ from codegen.source.yaml_reader import Path
     right="keys: {DeskService.GetJobStatus: job_id}",
     spreads=True,
 )
-def unknown_routed(spec: Spec) -> Iterator[Finding]:
-    for name, _, routing in _routings(spec):
-        for path, ref in _routed(routing):
+def check_routed_methods_exist(spec: Spec) -> Iterator[Finding]:
+    for name, _, routing in _iter_routings(spec):
+        for path, ref in _iter_routed_methods(routing):
             place = spec.place("deployments", name, "routing", *path, key=path[0] == "keys")
-            yield from unknown_method(spec, place, "Clients route", ref)
+            yield from report_unknown_method(spec, place, "Clients route", ref)
 
 
 @rule(
@@ -31,16 +31,16 @@ def unknown_routed(spec: Spec) -> Iterator[Finding]:
     wrong="keys: {DeskService.GetJobStatus: id}",
     right="keys: {DeskService.GetJobStatus: job_id}",
 )
-def bad_routing_key(spec: Spec) -> Iterator[Finding]:
-    for name, _, routing in _routings(spec):
+def check_routing_keys(spec: Spec) -> Iterator[Finding]:
+    for name, _, routing in _iter_routings(spec):
         for ref, field in routing.keys.items():
-            fields = request_of(spec, ref)
+            fields = get_request_fields(spec, ref)
             if fields is None:
                 continue
             place = spec.place("deployments", name, "routing", "keys", ref)
             if field not in fields:
                 lack = f"which {spec.methods[ref].request} does not have"
-                yield from unknown(spec, place, f"{ref} is routed by", field, fields, lack)
+                yield from report_unknown(spec, place, f"{ref} is routed by", field, fields, lack)
             elif is_other_type(spec, fields[field], "string"):
                 message = f"{ref} is routed by '{field}', which is of type {fields[field].type}."
                 yield Finding(place, message, "Name a string.")
@@ -53,10 +53,10 @@ def bad_routing_key(spec: Spec) -> Iterator[Finding]:
     right="keys: {DeskService.GetJobStatus: job_id}",
     needs=("callers",),
 )
-def private_routed(spec: Spec) -> Iterator[Finding]:
-    public = public_methods(spec)
-    for name, _, routing in _routings(spec):
-        for path, ref in _routed(routing):
+def check_routed_methods_public(spec: Spec) -> Iterator[Finding]:
+    public = find_public_methods(spec)
+    for name, _, routing in _iter_routings(spec):
+        for path, ref in _iter_routed_methods(routing):
             if ref in spec.methods and ref not in public:
                 place = spec.place("deployments", name, "routing", *path, key=path[0] == "keys")
                 yield Finding(place, f"Clients route {ref}, which nobody outside may call.", "Remove it.")
@@ -69,9 +69,9 @@ def private_routed(spec: Spec) -> Iterator[Finding]:
     right="nodes: {monolith: {replicas: 6}}\nrouting: {…}",
     needs=("deployments",),
 )
-def needless_routing(spec: Spec) -> Iterator[Finding]:
-    for name, deployment, _ in _routings(spec):
-        if not _replicated(deployment):
+def check_routing_used(spec: Spec) -> Iterator[Finding]:
+    for name, deployment, _ in _iter_routings(spec):
+        if not _list_replicated_nodes(deployment):
             place = spec.place("deployments", name, "routing", key=True)
             message = f"Clients of '{name}' route, but each node that they reach is there once."
             yield Finding(place, message, "Remove 'routing', or say 'replicas' of a node in 'ingress'.")
@@ -83,20 +83,20 @@ def needless_routing(spec: Spec) -> Iterator[Finding]:
     wrong="routing: {order: NODE_PORT, index: NODE_INDEX}",
     right="routing: {order: NODE_ADDRS, index: NODE_INDEX}",
 )
-def bad_routing_variable(spec: Spec) -> Iterator[Finding]:
+def check_routing_variables(spec: Spec) -> Iterator[Finding]:
     variables = spec.environment.variables
-    for name, deployment, routing in _routings(spec):
+    for name, deployment, routing in _iter_routings(spec):
         for key, variable, type_ in (("order", routing.order, "addresses"), ("index", routing.index, "int")):
             place = spec.place("deployments", name, "routing", key)
             row = variables.get(variable)
-            fitting = [each for each, row in variables.items() if row.type == type_]
+            matching = [each for each, row in variables.items() if row.type == type_]
             if row is None:
-                yield from unknown(spec, place, f"The {key} of the nodes is in", variable, fitting)
+                yield from report_unknown(spec, place, f"The {key} of the nodes is in", variable, matching)
             elif row.type != type_:
                 message = f"The {key} of the nodes is in {variable}, which is of type {row.type}."
                 yield Finding(place, message, f"Name a variable of type {type_}.")
             else:
-                for node in _replicated(deployment):
+                for node in _list_replicated_nodes(deployment):
                     if variable not in spec.variables_of(deployment, node):
                         message = f"The {key} of the nodes is in {variable}, which '{node}' does not read."
                         hint = f"Add '{node}' to 'read_by' of {variable} in environment.yaml."
@@ -110,15 +110,15 @@ def bad_routing_variable(spec: Spec) -> Iterator[Finding]:
     right=("keys: {DeskService.SubmitJob: client_request_id}\nper_node: [DeskService.ListJobs]"),
     needs=("deployments", "services", "callers"),
 )
-def routed_once(spec: Spec) -> Iterator[Finding]:
-    for name, _, routing in _routings(spec):
+def check_routed_once(spec: Spec) -> Iterator[Finding]:
+    for name, _, routing in _iter_routings(spec):
         for index, ref in enumerate(routing.per_node):
             if ref in routing.keys:
                 place = spec.place("deployments", name, "routing", "per_node", index)
                 yield Finding(
                     place, f"Clients route {ref} by a key and to each node as well.", "Remove one of them."
                 )
-        for ref in sorted(public_methods(spec) - set(routing.keys) - set(routing.per_node)):
+        for ref in sorted(find_public_methods(spec) - set(routing.keys) - set(routing.per_node)):
             place = spec.place("deployments", name, "routing", "keys", key=True)
             yield Finding(
                 place, f"Clients cannot tell where to send {ref}.", "Add it to 'keys' or 'per_node'."
@@ -131,28 +131,28 @@ def routed_once(spec: Spec) -> Iterator[Finding]:
     wrong="routing: {mints: id}",
     right="routing: {mints: job_id}",
 )
-def bad_mint(spec: Spec) -> Iterator[Finding]:
+def check_minted_ids(spec: Spec) -> Iterator[Finding]:
     keys = [entity.key for entity in spec.lifecycle.entities.values()]
-    for name, _, routing in _routings(spec):
+    for name, _, routing in _iter_routings(spec):
         place = spec.place("deployments", name, "routing", "mints")
-        yield from unknown(
+        yield from report_unknown(
             spec, place, "Nodes draw ids for", routing.mints, keys, "which is the key of no entity"
         )
 
 
-def _routings(spec: Spec) -> Iterator[tuple[str, Deployment, Routing]]:
+def _iter_routings(spec: Spec) -> Iterator[tuple[str, Deployment, Routing]]:
     for name, deployment in spec.deployments.root.items():
         if deployment.routing:
             yield name, deployment, deployment.routing
 
 
-def _routed(routing: Routing) -> Iterator[tuple[Path, str]]:
+def _iter_routed_methods(routing: Routing) -> Iterator[tuple[Path, str]]:
     yield from ((("keys", ref), ref) for ref in routing.keys)
     yield from ((("per_node", index), ref) for index, ref in enumerate(routing.per_node))
 
 
-def _replicated(deployment: Deployment) -> list[str]:
-    """The nodes in the ingress of which there are several."""
+def _list_replicated_nodes(deployment: Deployment) -> list[str]:
+    """List the ingress nodes that have several replicas."""
     return [
         name for name, node in deployment.nodes.items() if node.replicas > 1 and name in deployment.ingress
     ]

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from codegen.diagnostics import Place
 from codegen.language.deployments import Deployment, Node
 from codegen.language.environment import Variable
-from codegen.rules.callers.required_calls import needed_calls
-from codegen.rules.lookup import public_methods
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.callers.required_calls import list_required_calls
+from codegen.rules.lookup import find_public_methods
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
 
@@ -24,15 +24,15 @@ _FILES = ("callers", "services", "deployments")
     right="upstreams: {JOB_SERVICE_ADDR: job}",
     spreads=True,
 )
-def unknown_upstream(spec: Spec) -> Iterator[Finding]:
-    for path, deployment, node_name, node in _nodes(spec):
+def check_upstreams_exist(spec: Spec) -> Iterator[Finding]:
+    for path, deployment, node_name, node in _iter_nodes(spec):
         others = [name for name in deployment.nodes if name != node_name]
         for variable, target in node.upstreams.items():
             place = spec.place("deployments", *path, "upstreams", variable)
             if target == node_name:
                 yield Finding(place, f"The node '{node_name}' calls itself over the network.", "Remove it.")
             else:
-                yield from unknown(
+                yield from report_unknown(
                     spec, place, f"The node '{node_name}' calls", target, others, "which is no other node"
                 )
 
@@ -44,12 +44,12 @@ def unknown_upstream(spec: Spec) -> Iterator[Finding]:
     right="desk: {upstreams: {JOB_SERVICE_ADDR: job}}",
     spreads=True,
 )
-def bad_address(spec: Spec) -> Iterator[Finding]:
-    for path, deployment, node_name, node in _nodes(spec):
+def check_addresses(spec: Spec) -> Iterator[Finding]:
+    for path, deployment, node_name, node in _iter_nodes(spec):
         for variable, target in node.upstreams.items():
             place = spec.place("deployments", *path, "upstreams", variable, key=True)
             subject = f"The node '{node_name}' has the address of '{target}' in"
-            yield from bad_variable(spec, place, subject, variable, "address", deployment, node_name)
+            yield from check_variable(spec, place, subject, variable, "address", deployment, node_name)
 
 
 @rule(
@@ -59,31 +59,31 @@ def bad_address(spec: Spec) -> Iterator[Finding]:
     right="desk: {listen: {port: DESK_PORT}}",
     spreads=True,
 )
-def bad_port(spec: Spec) -> Iterator[Finding]:
-    for path, deployment, node_name, node in _nodes(spec):
+def check_ports(spec: Spec) -> Iterator[Finding]:
+    for path, deployment, node_name, node in _iter_nodes(spec):
         for word, listener in node.listeners.items():
             place = spec.place("deployments", *path, word, "port")
             subject = f"The node '{node_name}' has its port in"
-            yield from bad_variable(spec, place, subject, listener.port, "port", deployment, node_name)
+            yield from check_variable(spec, place, subject, listener.port, "port", deployment, node_name)
 
 
-def bad_variable(
+def check_variable(
     spec: Spec, place: Place, subject: str, name: str, type_: str, deployment: Deployment, node: str
 ) -> Iterator[Finding]:
-    """A finding for a variable that does not exist, is of another type, or that a node does not read."""
+    """Check that a variable exists, is of a type, and that a node reads it."""
     row = spec.environment.variables.get(name)
-    fitting = [each for each, row in spec.environment.variables.items() if row.type == type_]
+    matching = [each for each, row in spec.environment.variables.items() if row.type == type_]
     if row is None:
-        yield from unknown(spec, place, subject, name, fitting)
+        yield from report_unknown(spec, place, subject, name, matching)
     elif row.type != type_:
-        hint = f"Known: {', '.join(fitting)}." if fitting else ""
+        hint = f"Known: {', '.join(matching)}." if matching else ""
         yield Finding(place, f"{subject} {name}, which is of type {row.type}.", hint)
-    elif name not in spec.variables_of(deployment, node) and _readers_known(spec, row):
+    elif name not in spec.variables_of(deployment, node) and _has_known_readers(spec, row):
         hint = f"Add '{node}' to 'read_by' of {name} in environment.yaml."
         yield Finding(place, f"{subject} {name}, which it does not read.", hint)
 
 
-def _readers_known(spec: Spec, row: Variable) -> bool:
+def _has_known_readers(spec: Spec, row: Variable) -> bool:
     known = {*spec.services.components, *(node for _, _, node, _ in spec.nodes())}
     return row.read_by == "everyone" or known.issuperset(row.read_by)
 
@@ -95,9 +95,9 @@ def _readers_known(spec: Spec, row: Variable) -> bool:
     right="job: {}",
     needs=_FILES,
 )
-def needless_upstream(spec: Spec) -> Iterator[Finding]:
-    for path, deployment, node_name, node in _nodes(spec):
-        wanted = _targets(spec, deployment, node, needed=True)
+def check_upstreams_used(spec: Spec) -> Iterator[Finding]:
+    for path, deployment, node_name, node in _iter_nodes(spec):
+        wanted = _find_targets(spec, deployment, node, needed=True)
         for variable, target in node.upstreams.items():
             if target in deployment.nodes and target != node_name and target not in wanted:
                 place = spec.place("deployments", *path, "upstreams", variable)
@@ -113,13 +113,13 @@ def needless_upstream(spec: Spec) -> Iterator[Finding]:
     needs=_FILES,
     spreads=True,
 )
-def missing_upstream(spec: Spec) -> Iterator[Finding]:
-    for path, deployment, node_name, node in _nodes(spec):
-        for target, ref in _targets(spec, deployment, node).items():
+def check_upstreams_complete(spec: Spec) -> Iterator[Finding]:
+    for path, deployment, node_name, node in _iter_nodes(spec):
+        for target, ref in _find_targets(spec, deployment, node).items():
             place = spec.place("deployments", *path, key=True)
             if deployment.transport == "in_process":
                 if target in deployment.ingress:
-                    # It calls there like anyone outside, with a proof of its own.
+                    # It calls there as an external client does, with credentials of its own.
                     continue
                 message = f"The node '{node_name}' may call {ref}, but in process it cannot reach '{target}'."
                 yield Finding(place, message, "Host both on one node, or say 'transport: grpc'.")
@@ -129,10 +129,10 @@ def missing_upstream(spec: Spec) -> Iterator[Finding]:
                 yield Finding(place, message, hint)
 
 
-def _targets(spec: Spec, deployment: Deployment, node: Node, *, needed: bool = False) -> dict[str, str]:
-    """The other nodes that a node may call (or needs to), each with one of the methods."""
+def _find_targets(spec: Spec, deployment: Deployment, node: Node, *, needed: bool = False) -> dict[str, str]:
+    """Find the other nodes that a node may call (or needs to), each with one of the methods."""
     calls = list(spec.permissions)
-    calls += [(need.caller, need.ref) for need in needed_calls(spec)] if needed else []
+    calls += [(need.caller, need.ref) for need in list_required_calls(spec)] if needed else []
     targets: dict[str, str] = {}
     for caller, ref in calls:
         server = spec.methods[ref].component if ref in spec.methods else ""
@@ -154,12 +154,12 @@ def _targets(spec: Spec, deployment: Deployment, node: Node, *, needed: bool = F
     needs=_FILES,
     spreads=True,
 )
-def deaf(spec: Spec) -> Iterator[Finding]:
-    for path, deployment, node_name, node in _nodes(spec):
-        served = _served(spec, deployment, node)
+def check_nodes_listen(spec: Spec) -> Iterator[Finding]:
+    for path, deployment, node_name, node in _iter_nodes(spec):
+        served = _list_served_services(spec, deployment, node)
         if node.on_demand:
-            continue  # Whoever assembles it calls it in its own process.
-        if served and node.listen is None and not _by_route(spec, node, served):
+            continue  # It is assembled in the process of its caller, and called there.
+        if served and node.listen is None and not _has_routes(spec, node, served):
             message = f"The node '{node_name}' serves {served[0]}, but does not listen."
             hint = "Add 'listen: {port: …}' with a variable of type port."
             yield Finding(spec.place("deployments", *path, key=True), message, hint)
@@ -172,25 +172,25 @@ def deaf(spec: Spec) -> Iterator[Finding]:
     right="worker: {hosts: [worker]}",
     needs=_FILES,
 )
-def needless_listener(spec: Spec) -> Iterator[Finding]:
-    for path, deployment, node_name, node in _nodes(spec):
-        if node.listen and not _served(spec, deployment, node):
+def check_listeners_used(spec: Spec) -> Iterator[Finding]:
+    for path, deployment, node_name, node in _iter_nodes(spec):
+        if node.listen and not _list_served_services(spec, deployment, node):
             message = f"The node '{node_name}' listens, but has nothing to serve."
             yield Finding(spec.place("deployments", *path, "listen", key=True), message, "Remove 'listen'.")
 
 
-def _by_route(spec: Spec, node: Node, services: list[str]) -> bool:
+def _has_routes(spec: Spec, node: Node, services: list[str]) -> bool:
     """Whether all methods of some services can be called over HTTP."""
     rows = [row for row in spec.methods.values() if row.service_name in services]
     return node.http is not None and all(row.method.route for row in rows)
 
 
-def _served(spec: Spec, deployment: Deployment, node: Node) -> list[str]:
-    """The services of a node that are called from outside of it."""
+def _list_served_services(spec: Spec, deployment: Deployment, node: Node) -> list[str]:
+    """List the services of a node that are called from outside of it."""
     offered = spec.services_of(deployment, node)
     if deployment.transport != "in_process":
         return offered
-    public = {ref.partition(".")[0] for ref in public_methods(spec)}
+    public = {ref.partition(".")[0] for ref in find_public_methods(spec)}
     return [service for service in offered if service in public]
 
 
@@ -200,7 +200,7 @@ def _served(spec: Spec, deployment: Deployment, node: Node) -> list[str]:
     wrong="JOB_PORT: {type: port, default: 50051}\nQUEUE_PORT: {type: port, default: 50051}",
     right="JOB_PORT: {type: port, default: 50052}\nQUEUE_PORT: {type: port, default: 50053}",
 )
-def port_twice(spec: Spec) -> Iterator[Finding]:
+def check_ports_unique(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
         first: dict[str, tuple[str, str]] = {}
         for node_name, node in deployment.nodes.items():
@@ -222,8 +222,8 @@ def port_twice(spec: Spec) -> Iterator[Finding]:
     needs=("deployments", "environment"),
     spreads=True,
 )
-def bad_target(spec: Spec) -> Iterator[Finding]:
-    for path, deployment, node_name, node in _nodes(spec):
+def check_healthcheck_targets(spec: Spec) -> Iterator[Finding]:
+    for path, deployment, node_name, node in _iter_nodes(spec):
         if node.healthcheck is None:
             continue
         place = spec.place("deployments", *path, "healthcheck", "target")
@@ -245,7 +245,7 @@ def bad_target(spec: Spec) -> Iterator[Finding]:
             continue
         for name in names:
             subject = f"The healthcheck of '{node_name}' uses"
-            yield from unknown(spec, place, subject, name, read, "which the node does not read")
+            yield from report_unknown(spec, place, subject, name, read, "which the node does not read")
 
 
 @rule(
@@ -255,8 +255,8 @@ def bad_target(spec: Spec) -> Iterator[Finding]:
     right='worker: {hosts: [worker], healthcheck: {mode: worker, target: "${VAULT_ADDR}"}}',
     needs=("deployments",),
 )
-def pointless_check(spec: Spec) -> Iterator[Finding]:
-    for path, _, node_name, node in _nodes(spec):
+def check_healthcheck_modes(spec: Spec) -> Iterator[Finding]:
+    for path, _, node_name, node in _iter_nodes(spec):
         if node.healthcheck is None:
             continue
         names = re.findall(r"\$\{([^{}]*)\}", node.healthcheck.target)
@@ -283,7 +283,7 @@ def pointless_check(spec: Spec) -> Iterator[Finding]:
             yield Finding(place, message, f"Look at '127.0.0.1:${{{own.port}}}'.")
 
 
-def _nodes(spec: Spec) -> Iterator[tuple[Path, Deployment, str, Node]]:
-    """Every node with its path, its deployment and its name."""
+def _iter_nodes(spec: Spec) -> Iterator[tuple[Path, Deployment, str, Node]]:
+    """Iterate over all nodes, each with its path, deployment and name."""
     for deployment_name, deployment, node_name, node in spec.nodes():
         yield (deployment_name, "nodes", node_name), deployment, node_name, node

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.language.environment import VariableRule
-from codegen.rules.lookup import listed
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lookup import format_list
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
 
@@ -20,11 +20,11 @@ _NUMBERS = ("int", "number", "port")
     right="- {variable: WORKER_TIMEOUT_MS, greater_than: HEARTBEAT_INTERVAL_MS}",
     spreads=True,
 )
-def unknown_variable(spec: Spec) -> Iterator[Finding]:
+def check_variables_exist(spec: Spec) -> Iterator[Finding]:
     for index, row in enumerate(spec.environment.rules):
-        for path, name in _named(row):
+        for path, name in _list_variables(row):
             place = spec.place("environment", "rules", index, *path)
-            yield from unknown(spec, place, "The rule is about", name, spec.environment.variables)
+            yield from report_unknown(spec, place, "The rule is about", name, spec.environment.variables)
 
 
 @rule(
@@ -34,7 +34,7 @@ def unknown_variable(spec: Spec) -> Iterator[Finding]:
     right="- {variable: WORKER_TIMEOUT_MS, greater_than: HEARTBEAT_INTERVAL_MS}",
     needs=("environment",),
 )
-def shapeless(spec: Spec) -> Iterator[Finding]:
+def check_rule_form(spec: Spec) -> Iterator[Finding]:
     for index, row in enumerate(spec.environment.rules):
         compared = [key for key in ("greater_than", "less_than_count_of") if getattr(row, key)]
         sound = len(row.together) > 1 and not compared and row.variable is None
@@ -52,9 +52,9 @@ def shapeless(spec: Spec) -> Iterator[Finding]:
     wrong="- {variable: LOG_LEVEL, greater_than: HEARTBEAT_INTERVAL_MS}",
     right="- {variable: WORKER_TIMEOUT_MS, greater_than: HEARTBEAT_INTERVAL_MS}",
 )
-def incomparable(spec: Spec) -> Iterator[Finding]:
+def check_rule_types(spec: Spec) -> Iterator[Finding]:
     for index, row in enumerate(spec.environment.rules):
-        for path, name in _named(row):
+        for path, name in _list_variables(row):
             found = spec.environment.variables.get(name)
             if found is None:
                 continue
@@ -76,13 +76,13 @@ def incomparable(spec: Spec) -> Iterator[Finding]:
     right="- {variable: WORKER_TIMEOUT_MS, greater_than: HEARTBEAT_INTERVAL_MS}  # one does",
     needs=("environment", "deployments", "services"),
 )
-def never_together(spec: Spec) -> Iterator[Finding]:
+def check_rule_readers(spec: Spec) -> Iterator[Finding]:
     reads = [set(spec.variables_of(deployment, node)) for _, deployment, node, _ in spec.nodes()]
     everywhere = set().union(*reads)
     for index, row in enumerate(spec.environment.rules):
-        names = list(dict.fromkeys(name for _, name in _named(row)))
+        names = list(dict.fromkeys(name for _, name in _list_variables(row)))
         if everywhere.issuperset(names) and not any(each.issuperset(names) for each in reads):
-            message = f"No node reads {listed(names)} together, so nobody could check this."
+            message = f"No node reads {format_list(names)} together, so nobody could check this."
             yield Finding(
                 spec.place("environment", "rules", index), message, "Let one component read all of them."
             )
@@ -94,7 +94,7 @@ def never_together(spec: Spec) -> Iterator[Finding]:
     wrong="WORKER_TIMEOUT_MS: {default: 500}\nHEARTBEAT_INTERVAL_MS: {default: 1000}",
     right="WORKER_TIMEOUT_MS: {default: 4000}\nHEARTBEAT_INTERVAL_MS: {default: 1000}",
 )
-def broken_by_default(spec: Spec) -> Iterator[Finding]:
+def check_rule_defaults(spec: Spec) -> Iterator[Finding]:
     variables = spec.environment.variables
     for index, row in enumerate(spec.environment.rules):
         more, less = variables.get(row.variable or ""), variables.get(row.greater_than or "")
@@ -111,7 +111,7 @@ def broken_by_default(spec: Spec) -> Iterator[Finding]:
     wrong="PLANT_LOG: {also_named: [LOG_LEVEL]}\nLOG_LEVEL: {}",
     right="PLANT_LOG: {also_named: [RUST_LOG]}",
 )
-def named_twice(spec: Spec) -> Iterator[Finding]:
+def check_aliases_unique(spec: Spec) -> Iterator[Finding]:
     first = {name: name for name in spec.environment.variables}
     for name, row in spec.environment.variables.items():
         for index, other in enumerate(row.also_named):
@@ -122,8 +122,8 @@ def named_twice(spec: Spec) -> Iterator[Finding]:
                 yield Finding(place, message, "Choose another name, or remove it.")
 
 
-def _named(row: VariableRule) -> list[tuple[Path, str]]:
-    """The variables that a rule names, each with the path to it."""
+def _list_variables(row: VariableRule) -> list[tuple[Path, str]]:
+    """List the variables that a rule names, each with its path."""
     keys = ("variable", "greater_than", "less_than_count_of")
     single: list[tuple[Path, str]] = [((key,), getattr(row, key)) for key in keys if getattr(row, key)]
     return single + [(("together", index), name) for index, name in enumerate(row.together)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codegen.diagnostics import suggest
 from codegen.language.environment import EngineRole, Variable, VariableType
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import Spec
 
 _ROLE_TYPES: dict[EngineRole, tuple[VariableType, ...]] = {
@@ -34,7 +34,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "port": ((int,), "which is no whole number"),
     "number": ((int, float), "which is no number"),
 }
-"""What a value of each type that is not text looks like, and what it is otherwise."""
+"""The Python types of each type that is not text, and the problem with any other value."""
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "trace", "debug", "info", "warn", "error")
 
 
@@ -45,13 +45,13 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "trace", "debug", "info", "warn"
     right="WORKER_SLOTS: {read_by: [worker]}",
     spreads=True,
 )
-def unknown_reader(spec: Spec) -> Iterator[Finding]:
+def check_readers_exist(spec: Spec) -> Iterator[Finding]:
     known = {*spec.services.components, *(node for _, _, node, _ in spec.nodes())}
     for name, row in spec.environment.variables.items():
         for index, reader in enumerate(row.read_by if isinstance(row.read_by, tuple) else ()):
             place = spec.place("environment", "variables", name, "read_by", index)
             lack = "which is neither a component nor a node"
-            yield from unknown(spec, place, f"{name} is read by", reader, known, lack)
+            yield from report_unknown(spec, place, f"{name} is read by", reader, known, lack)
 
 
 @rule(
@@ -61,15 +61,15 @@ def unknown_reader(spec: Spec) -> Iterator[Finding]:
     right="WORKER_SLOTS: {type: int, min: 1, default: 6}",
     spreads=True,
 )
-def bad_default(spec: Spec) -> Iterator[Finding]:
+def check_defaults(spec: Spec) -> Iterator[Finding]:
     for name, row in spec.environment.variables.items():
-        if row.default is not None and (problem := problem_of(row, row.default)):
+        if row.default is not None and (problem := find_problem(row, row.default)):
             place = spec.place("environment", "variables", name, "default")
             yield Finding(place, f"The default of {name} is {row.default!r}, {problem[0]}.", problem[1])
 
 
-def value_of(row: Variable, text: str) -> bool | float | str:
-    """A default of a node, which is always text, as environment.yaml would say it."""
+def parse_default(row: Variable, text: str) -> bool | float | str:
+    """Parse the default of a node, which is always text, as environment.yaml would have it."""
     if row.type == "bool" and text in ("true", "false"):
         return text == "true"
     if row.type in ("int", "port") and re.fullmatch(r"-?[0-9]{1,18}", text):
@@ -79,18 +79,18 @@ def value_of(row: Variable, text: str) -> bool | float | str:
     return text
 
 
-def problem_of(row: Variable, value: bool | float | str) -> tuple[str, str] | None:
-    """What is wrong with a value of a variable, as the end of a sentence, and a way out."""
+def find_problem(row: Variable, value: bool | float | str) -> tuple[str, str] | None:
+    """Find why a value is not valid for a variable, as the end of a sentence, and a hint."""
     if row.type in _KINDS:
         kinds, problem = _KINDS[row.type]
         if isinstance(value, str) or type(value) not in kinds:
             return problem, "Write it without quotes."
-        return _out_of_bounds(row, value)
+        return _find_bound_problem(row, value)
     if not isinstance(value, str):
         return "which is no text", f'Write it as "{value}".'
     if row.type == "choice" and row.choices and value not in row.choices:
         return "which is none of its choices", f"Known: {', '.join(row.choices)}."
-    if row.pattern and not _problem_of_pattern(row.pattern) and not re.fullmatch(row.pattern, value):
+    if row.pattern and not _find_pattern_problem(row.pattern) and not re.fullmatch(row.pattern, value):
         return "which does not match its pattern", f"The pattern is {row.pattern}."
     form = _FORMS.get(row.type)
     if form and not re.fullmatch(form[0], value):
@@ -98,7 +98,7 @@ def problem_of(row: Variable, value: bool | float | str) -> tuple[str, str] | No
     return None
 
 
-def _out_of_bounds(row: Variable, value: float) -> tuple[str, str] | None:
+def _find_bound_problem(row: Variable, value: float) -> tuple[str, str] | None:
     bounds: list[tuple[str, float | None, str, float | None]] = [("min", row.min, "max", row.max)]
     if row.clamp:
         bounds.append(("clamp.min", row.clamp.min, "clamp.max", row.clamp.max))
@@ -122,7 +122,7 @@ def _out_of_bounds(row: Variable, value: float) -> tuple[str, str] | None:
     wrong="NODE_INDEX: {type: int, required: true, default: 0}",
     right="NODE_INDEX: {type: int, required: true}",
 )
-def needless_default(spec: Spec) -> Iterator[Finding]:
+def check_default_used(spec: Spec) -> Iterator[Finding]:
     for name, row in spec.environment.variables.items():
         given = [key for key in ("default", "default_from") if getattr(row, key) is not None]
         place = spec.place("environment", "variables", name, *given[:1], key=True)
@@ -143,7 +143,7 @@ def needless_default(spec: Spec) -> Iterator[Finding]:
     right="LOG_LEVEL: {type: choice, choices: [DEBUG, INFO]}",
     needs=("environment",),
 )
-def key_misfit(spec: Spec) -> Iterator[Finding]:
+def check_keys(spec: Spec) -> Iterator[Finding]:
     for name, row in spec.environment.variables.items():
         for key, types in _KEY_TYPES.items():
             if getattr(row, key) not in (None, ()) and row.type not in types:
@@ -172,7 +172,7 @@ _KEY_TYPES: dict[str, tuple[str, ...]] = {
     wrong="WORKER_SLOTS: {type: int, min: 10, max: 1}",
     right="WORKER_SLOTS: {type: int, min: 1, max: 10}",
 )
-def empty_bounds(spec: Spec) -> Iterator[Finding]:
+def check_bounds(spec: Spec) -> Iterator[Finding]:
     for name, row in spec.environment.variables.items():
         bounds: list[tuple[str, float | None, float | None]] = [("min", row.min, row.max)]
         if row.clamp:
@@ -191,14 +191,14 @@ def empty_bounds(spec: Spec) -> Iterator[Finding]:
     wrong='BUCKET: {type: string, pattern: "[a-z"}',
     right='BUCKET: {type: string, pattern: "[a-z]+"}',
 )
-def bad_pattern(spec: Spec) -> Iterator[Finding]:
+def check_patterns(spec: Spec) -> Iterator[Finding]:
     for name, row in spec.environment.variables.items():
-        if row.pattern is not None and (problem := _problem_of_pattern(row.pattern)) is not None:
+        if row.pattern is not None and (problem := _find_pattern_problem(row.pattern)) is not None:
             place = spec.place("environment", "variables", name, "pattern")
             yield Finding(place, f"The pattern of {name} is no regular expression: {problem}.")
 
 
-def _problem_of_pattern(text: str) -> str | None:
+def _find_pattern_problem(text: str) -> str | None:
     try:
         re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
@@ -212,7 +212,7 @@ def _problem_of_pattern(text: str) -> str | None:
     wrong="LOG_LEVEL: {role: log_level}\nVERBOSITY: {role: log_level}",
     right="LOG_LEVEL: {role: log_level}\nVERBOSITY: {}",
 )
-def role_twice(spec: Spec) -> Iterator[Finding]:
+def check_roles_unique(spec: Spec) -> Iterator[Finding]:
     first: dict[str, str] = {}
     for name, row in spec.environment.variables.items():
         if row.role and (other := first.setdefault(row.role, name)) != name:
@@ -227,7 +227,7 @@ def role_twice(spec: Spec) -> Iterator[Finding]:
     wrong="METRICS_PORT: {type: string, role: metrics_port}",
     right="METRICS_PORT: {type: int, role: metrics_port}",
 )
-def role_misfit(spec: Spec) -> Iterator[Finding]:
+def check_role_types(spec: Spec) -> Iterator[Finding]:
     for name, row in spec.environment.variables.items():
         if row.role and row.type not in _ROLE_TYPES[row.role]:
             place = spec.place("environment", "variables", name, "type")
@@ -246,7 +246,7 @@ def role_misfit(spec: Spec) -> Iterator[Finding]:
     wrong="CALLER_TOKEN: {type: secret, default: changeme}",
     right="CALLER_TOKEN: {type: secret}",
 )
-def secret_with_default(spec: Spec) -> Iterator[Finding]:
+def check_secrets(spec: Spec) -> Iterator[Finding]:
     for name, row in spec.environment.variables.items():
         if row.type == "secret" and row.default is not None:
             place = spec.place("environment", "variables", name, "default")
@@ -262,7 +262,7 @@ def secret_with_default(spec: Spec) -> Iterator[Finding]:
     right="NODE_PORT: {type: port, read_by: [monolith]}  # whose listen names it",
     needs=("environment", "deployments", "services"),
 )
-def unread(spec: Spec) -> Iterator[Finding]:
+def check_variables_read(spec: Spec) -> Iterator[Finding]:
     read = {name for _, deployment, node, _ in spec.nodes() for name in spec.variables_of(deployment, node)}
     for name, row in spec.environment.variables.items():
         if name not in read:
@@ -281,8 +281,8 @@ def unread(spec: Spec) -> Iterator[Finding]:
     right="DESK_PORT: {type: port, default: 50051}",
     needs=("environment",),
 )
-def may_be_unset(spec: Spec) -> Iterator[Finding]:
-    for name, use in _relied_on(spec).items():
+def check_required_variables(spec: Spec) -> Iterator[Finding]:
+    for name, use in _find_required_variables(spec).items():
         row = spec.environment.variables.get(name)
         if row and not row.required and row.default is None and row.default_from is None:
             place = spec.place("environment", "variables", name, key=True)
@@ -290,14 +290,14 @@ def may_be_unset(spec: Spec) -> Iterator[Finding]:
             yield Finding(place, message, "Give it a default, or say 'required: true'.")
 
 
-def _relied_on(spec: Spec) -> dict[str, str]:
-    """The variables without which something could not work, and what that is."""
+def _find_required_variables(spec: Spec) -> dict[str, str]:
+    """Find the variables that must have a value, each with what depends on it."""
     uses: dict[str, str] = {}
     for _, deployment, node_name, node in spec.nodes():
         uses |= {
             name: f"'{node_name}' finds '{target}' by it"
             for name, target in node.upstreams.items()
-            # What is announced is found on the network where nothing says where it is.
+            # An announced node is discovered on the network where its variable is unset.
             if not (target in deployment.nodes and deployment.nodes[target].announced)
         }
         uses |= {

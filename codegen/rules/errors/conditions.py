@@ -10,13 +10,13 @@ from typing import get_args
 
 from codegen.diagnostics import Place, suggest
 from codegen.language.errors import Role
-from codegen.rules.lookup import fields_of, listed, method_paths, misfit
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lookup import find_misfit, format_list, get_fields, iter_methods
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import MethodRow, Spec
 
 _HARD = ("grpc", "http", "retry", "message")
-_PASSING = (408, 413, 425, 429, 502, 503, 504)
-"""HTTP statuses of what may be over soon."""
+_TRANSIENT = (408, 413, 425, 429, 502, 503, 504)
+"""HTTP statuses of transient failures."""
 ROLE_ARGUMENTS: dict[Role, tuple[str, ...]] = {
     "invalid_request": ("field", "problem"),
     "illegal_transition": ("entity", "from_state", "to_state"),
@@ -38,7 +38,7 @@ ROLE_ARGUMENTS: dict[Role, tuple[str, ...]] = {
     "key_reused": ("entity", "key", "field"),
     "store_refused": ("problem",),
 }
-"""What the engine knows when it raises the condition of a role."""
+"""The arguments that the engine has when it raises the condition of a role."""
 
 
 @rule(
@@ -49,40 +49,40 @@ ROLE_ARGUMENTS: dict[Role, tuple[str, ...]] = {
     needs=("errors", "lifecycle", "services", "deployments"),
     spreads=True,
 )
-def role_missing(spec: Spec) -> Iterator[Finding]:
+def check_roles_present(spec: Spec) -> Iterator[Finding]:
     for role in get_args(Role):
-        reason = needed_for(spec, role)
+        reason = describe_role_need(spec, role)
         if role not in spec.roles and reason is not None:
             place = spec.place("errors", "conditions", key=True)
             message = f"No condition has the role '{role}', which the engine needs{reason}."
             yield Finding(place, message, f"Add a condition with 'role: {role}'.")
 
 
-def needed_for(spec: Spec, role: Role) -> str | None:
-    """Where the engine needs a role, as the end of a sentence; None if it does not need it."""
+def describe_role_need(spec: Spec, role: Role) -> str | None:
+    """Describe where the engine needs a role, as the end of a sentence; None if it does not."""
     listens = any(node.http for _, _, _, node in spec.nodes())
     routes = any(row.method.route for row in spec.methods.values())
-    kept = [entity for entity in spec.lifecycle.entities.values() if entity.kept_in]
+    stored = [entity for entity in spec.lifecycle.entities.values() if entity.kept_in]
     if role in ("route_not_found", "method_not_allowed"):
         return " where nodes take HTTP requests" if listens else None
     if role in ("malformed_body", "unsupported_media_type", "body_too_large"):
         return " where methods have routes" if listens and routes else None
     if role == "lease_lost":
-        return " where entities are leased" if any(entity.lease for entity in kept) else None
+        return " where entities are leased" if any(entity.lease for entity in stored) else None
     if role == "store_unavailable":
-        return " where a server keeps entities" if kept else None
+        return " where a server keeps entities" if stored else None
     if role == "store_full":
-        return " where Redis keeps entities" if any(entity.in_redis for entity in kept) else None
+        return " where Redis keeps entities" if any(entity.in_redis for entity in stored) else None
     if role == "lease_stale":
         return None
     if role == "store_refused":
-        return " where a bucket keeps entities" if any(entity.in_s3 for entity in kept) else None
+        return " where a bucket keeps entities" if any(entity.in_s3 for entity in stored) else None
     if role == "key_reused":
-        keyed = any(entity.in_s3 and entity.in_s3.keyed_by for entity in kept)
+        keyed = any(entity.in_s3 and entity.in_s3.keyed_by for entity in stored)
         return " where keys are made of a field" if keyed else None
     if role == "still_held":
-        held = any(entity.delete and entity.delete.unless_holding for entity in kept)
-        return " where something is not deleted while it holds leases" if held else None
+        guarded = any(entity.delete and entity.delete.unless_holding for entity in stored)
+        return " where something is not deleted while it holds leases" if guarded else None
     return ""
 
 
@@ -92,7 +92,7 @@ def needed_for(spec: Spec, role: Role) -> str | None:
     wrong="broken: {role: unexpected}\nfailed: {role: unexpected}",
     right="broken: {role: unexpected}\nfailed: {}",
 )
-def role_twice(spec: Spec) -> Iterator[Finding]:
+def check_roles_unique(spec: Spec) -> Iterator[Finding]:
     first: dict[str, str] = {}
     for name, condition in spec.errors.conditions.items():
         if condition.role and (other := first.setdefault(condition.role, name)) != name:
@@ -108,13 +108,13 @@ def role_twice(spec: Spec) -> Iterator[Finding]:
     right='job_not_found: {grpc: NOT_FOUND, http: 404, retry: never, message: "no job {job_id}", doc: …}',
     needs=("errors",),
 )
-def hard_incomplete(spec: Spec) -> Iterator[Finding]:
+def check_hard_conditions(spec: Spec) -> Iterator[Finding]:
     for name, condition in spec.hard_conditions.items():
         lacks = [key for key in _HARD if getattr(condition, key) is None]
         if lacks:
             place = spec.place("errors", "conditions", name, key=True)
-            hint = "Add them, or say by 'soft' which response fields tell it."
-            yield Finding(place, f"The condition '{name}' lacks {listed(lacks)}.", hint)
+            hint = "Add them, or name by 'soft' the response fields that it sets."
+            yield Finding(place, f"The condition '{name}' lacks {format_list(lacks)}.", hint)
 
 
 @rule(
@@ -123,17 +123,17 @@ def hard_incomplete(spec: Spec) -> Iterator[Finding]:
     wrong="queue_empty: {soft: {found: false}, grpc: NOT_FOUND}",
     right="queue_empty: {soft: {found: false}}",
 )
-def soft_with_code(spec: Spec) -> Iterator[Finding]:
+def check_soft_conditions(spec: Spec) -> Iterator[Finding]:
     for name, condition in spec.errors.conditions.items():
         if condition.soft is not None:
             extra = [key for key in (*_HARD, "role", "retry_after_s") if getattr(condition, key) is not None]
             if extra:
                 place = spec.place("errors", "conditions", name, extra[0], key=True)
-                message = f"The condition '{name}' is soft, so it has no {listed(extra)}."
+                message = f"The condition '{name}' is soft, so it has no {format_list(extra)}."
                 yield Finding(place, message, "Remove it, or remove 'soft'.")
             elif not condition.soft:
                 place = spec.place("errors", "conditions", name, "soft")
-                message = f"The condition '{name}' is soft, but no field of a response tells it."
+                message = f"The condition '{name}' is soft, but sets no field of a response."
                 yield Finding(place, message, "Name at least one field and its value.")
 
 
@@ -143,36 +143,36 @@ def soft_with_code(spec: Spec) -> Iterator[Finding]:
     wrong="queue_empty: {soft: {fond: false}}",
     right="queue_empty: {soft: {found: false}}",
 )
-def soft_misfit(spec: Spec) -> Iterator[Finding]:
+def check_soft_fields(spec: Spec) -> Iterator[Finding]:
     for name, condition in spec.errors.conditions.items():
         for field, value in (condition.soft or {}).items():
-            raising = list(_raising(spec, name))
-            found = [list(_unfit(spec, place, name, row, field, value)) for place, row in raising]
+            raising = list(_iter_raising_methods(spec, name))
+            found = [list(_check_soft_field(spec, place, name, row, field, value)) for place, row in raising]
             if all(found) and found:
-                # No response can tell it, so the fault is in the condition.
+                # No response has a field for it, so the condition is wrong, not the methods.
                 place = spec.place("errors", "conditions", name, "soft", field, key=True)
                 yield Finding(place, found[0][0].message, found[0][0].hint)
             else:
                 yield from (each for findings in found for each in findings)
 
 
-def _raising(spec: Spec, condition: str) -> Iterator[tuple[Place, MethodRow]]:
-    for row, path in method_paths(spec):
+def _iter_raising_methods(spec: Spec, condition: str) -> Iterator[tuple[Place, MethodRow]]:
+    for row, path in iter_methods(spec):
         if condition in row.method.raises:
             yield spec.place("services", *path, "raises", row.method.raises.index(condition)), row
 
 
-def _unfit(
+def _check_soft_field(
     spec: Spec, place: Place, condition: str, row: MethodRow, field: str, value: object
 ) -> Iterator[Finding]:
-    fields = fields_of(spec, row.response)
+    fields = get_fields(spec, row.response)
     if fields is None:
         return
     if field not in fields:
         lack = f"which {row.response} does not have"
-        yield from unknown(spec, place, f"'{condition}' is told by", field, fields, lack)
-    elif wrong := misfit(spec, fields[field].type, value):
-        message = f"'{condition}' is told by '{field}' of {row.response}, but that {wrong.problem}."
+        yield from report_unknown(spec, place, f"'{condition}' sets the response field", field, fields, lack)
+    elif wrong := find_misfit(spec, fields[field].type, value):
+        message = f"'{condition}' sets '{field}' of {row.response}, but that {wrong.problem}."
         yield Finding(place, message, wrong.hint)
 
 
@@ -183,7 +183,7 @@ def _unfit(
     right="job_lost: {grpc: DATA_LOSS, …, reserved: true}",
     needs=("errors", "services"),
 )
-def unraised(spec: Spec) -> Iterator[Finding]:
+def check_conditions_raised(spec: Spec) -> Iterator[Finding]:
     raised = {name for row in spec.methods.values() for name in row.method.raises}
     for name, condition in spec.errors.conditions.items():
         if name not in raised and condition.role is None and not condition.reserved:
@@ -198,7 +198,7 @@ def unraised(spec: Spec) -> Iterator[Finding]:
     wrong='job_not_found: {message: "no job {job id}"}',
     right='job_not_found: {message: "no job {job_id}"}',
 )
-def bad_message(spec: Spec) -> Iterator[Finding]:
+def check_messages(spec: Spec) -> Iterator[Finding]:
     for name, condition in spec.errors.conditions.items():
         place = spec.place("errors", "conditions", name, "message")
         try:
@@ -234,8 +234,8 @@ def _is_name(text: str) -> bool:
     wrong="capacity_exhausted: {reserved: true}  # and EnqueueJob raises it",
     right="capacity_exhausted: {}  # and EnqueueJob raises it",
 )
-def reserved_but_raised(spec: Spec) -> Iterator[Finding]:
-    for row, path in method_paths(spec):
+def check_reserved_conditions(spec: Spec) -> Iterator[Finding]:
+    for row, path in iter_methods(spec):
         for index, name in enumerate(row.method.raises):
             condition = spec.errors.conditions.get(name)
             if condition and condition.reserved:
@@ -250,13 +250,11 @@ def reserved_but_raised(spec: Spec) -> Iterator[Finding]:
     wrong="upstream: {pass_through: [UNAVAILABLE], unavailable: [UNAVAILABLE]}",
     right="upstream: {pass_through: [NOT_FOUND], unavailable: [UNAVAILABLE]}",
 )
-def code_twice(spec: Spec) -> Iterator[Finding]:
+def check_upstream_codes(spec: Spec) -> Iterator[Finding]:
     for index, code in enumerate(spec.errors.upstream.pass_through):
         if code in spec.errors.upstream.unavailable:
             place = spec.place("errors", "upstream", "pass_through", index)
-            yield Finding(
-                place, f"{code} is passed through and is told as unavailable as well.", "Remove one of them."
-            )
+            yield Finding(place, f"{code} is in 'pass_through' and in 'unavailable'.", "Remove one of them.")
 
 
 @rule(
@@ -265,7 +263,7 @@ def code_twice(spec: Spec) -> Iterator[Finding]:
     wrong="job_not_found: {http: 404, retry: never, retry_after_s: 1, …}",
     right="locker_full: {http: 429, retry: with_backoff, retry_after_s: 1, …}",
 )
-def pointless_wait(spec: Spec) -> Iterator[Finding]:
+def check_retry_after(spec: Spec) -> Iterator[Finding]:
     for name, condition in spec.hard_conditions.items():
         if condition.retry_after_s is None or condition.http is None:
             continue
@@ -273,11 +271,11 @@ def pointless_wait(spec: Spec) -> Iterator[Finding]:
         if condition.retry == "never":
             message = f"The condition '{name}' is never retried, but says when to try again."
             yield Finding(place, message, "Remove 'retry_after_s', or say another 'retry'.")
-        elif condition.http not in _PASSING:
+        elif condition.http not in _TRANSIENT:
             message = (
                 f"The condition '{name}' has the HTTP status {condition.http}, which does not pass by itself."
             )
-            yield Finding(place, message, f"It is for {', '.join(map(str, _PASSING))}.")
+            yield Finding(place, message, f"It is for {', '.join(map(str, _TRANSIENT))}.")
 
 
 @rule(
@@ -286,7 +284,7 @@ def pointless_wait(spec: Spec) -> Iterator[Finding]:
     wrong="heartbeat_attempt: {level: DEBUG, always: true, first_always: true}",
     right="heartbeat_attempt: {level: DEBUG, first_always: true}",
 )
-def always_twice(spec: Spec) -> Iterator[Finding]:
+def check_event_flags(spec: Spec) -> Iterator[Finding]:
     for name, event in spec.errors.events.items():
         if event.always and event.first_always:
             place = spec.place("errors", "events", name, "first_always", key=True)

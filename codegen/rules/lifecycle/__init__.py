@@ -1,1 +1,1 @@
-"""Rules of lifecycle.yaml about states, transitions, leases and what the clock drives."""
+"""Rules of lifecycle.yaml about states, transitions, leases and due transitions."""

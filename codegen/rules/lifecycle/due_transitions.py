@@ -1,17 +1,17 @@
-"""Rules of lifecycle.yaml about what the clock does: waits, edges that are due, and when to give up."""
+"""Rules of lifecycle.yaml about due transitions, backoff, max attempts and their settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from codegen.language.lifecycle import Entity, Transition
-from codegen.rules.environment.variables import problem_of
-from codegen.rules.lifecycle.entity_changes import clocked
-from codegen.rules.lifecycle.record_fields import records_of, unknown_field
-from codegen.rules.lifecycle.references import holders
-from codegen.rules.lookup import is_other_type, listed
-from codegen.rules.rule import Finding, rule, unknown
-from codegen.rules.storage.numeric_settings import readings
+from codegen.rules.environment.variables import find_problem
+from codegen.rules.lifecycle.entity_changes import iter_due_changes
+from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
+from codegen.rules.lifecycle.references import list_holders
+from codegen.rules.lookup import format_list, is_other_type
+from codegen.rules.rule import Finding, report_unknown, rule
+from codegen.rules.storage.numeric_settings import iter_numeric_settings
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
 
@@ -26,15 +26,15 @@ _WORDS = {"int": ("int",), "number": ("int", "number")}
     needs=("environment",),
     spreads=True,
 )
-def bad_number(spec: Spec) -> Iterator[Finding]:
+def check_numeric_settings(spec: Spec) -> Iterator[Finding]:
     variables = spec.environment.variables
     for name, entity in spec.lifecycle.entities.items():
-        for each in readings(entity):
+        for each in iter_numeric_settings(entity):
             place = spec.place("lifecycle", "entities", name, *each.path)
             row, types = variables.get(each.variable), _WORDS[each.type]
             if row is None:
                 known = [other for other, found in variables.items() if found.type in types]
-                yield from unknown(spec, place, f"{each.purpose} is set by", each.variable, known)
+                yield from report_unknown(spec, place, f"{each.purpose} is set by", each.variable, known)
             elif row.type not in types:
                 message = f"{each.purpose} is set by {each.variable}, which is of type {row.type}."
                 yield Finding(place, message, f"Name a variable of type {' or '.join(types)}.")
@@ -51,26 +51,28 @@ def bad_number(spec: Spec) -> Iterator[Finding]:
     needs=("lifecycle", "services", "callers"),
     spreads=True,
 )
-def bad_sweeper(spec: Spec) -> Iterator[Finding]:
+def check_due_components(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        for path, edge, by, _, due in clocked(entity):
+        for path, edge, by, _, due in iter_due_changes(entity):
             place = spec.place("lifecycle", "entities", name, *path, "by")
-            who, row = due.by, entity.transitions.get(edge)
+            component, row = due.by, entity.transitions.get(edge)
             by_method = row is not None and (row.via or entity.driven_by)
-            if who not in spec.services.components:
+            if component not in spec.services.components:
                 known = spec.services.components
-                yield from unknown(spec, place, f"'{edge}' is driven by", who, known, "which is no component")
-            elif who not in by:
-                message = f"'{edge}' is driven by {who}, who may not do it."
-                yield Finding(place, message, f"Add {who} to 'by', or name one of {', '.join(by)}.")
-            elif who not in holders(entity) and (by_method or entity.in_redis or entity.in_s3):
-                message = f"'{edge}' is driven by {who}, which does not hold a {name}."
-                yield Finding(place, message, f"Add {who} to 'shared_with'.")
+                yield from report_unknown(
+                    spec, place, f"'{edge}' is driven by", component, known, "which is no component"
+                )
+            elif component not in by:
+                message = f"'{edge}' is driven by {component}, who may not do it."
+                yield Finding(place, message, f"Add {component} to 'by', or name one of {', '.join(by)}.")
+            elif component not in list_holders(entity) and (by_method or entity.in_redis or entity.in_s3):
+                message = f"'{edge}' is driven by {component}, which does not hold a {name}."
+                yield Finding(place, message, f"Add {component} to 'shared_with'.")
         repairs = entity.in_s3.repairs if entity.in_s3 else None
-        if repairs and repairs.by not in holders(entity):
+        if repairs and repairs.by not in list_holders(entity):
             place = spec.place("lifecycle", "entities", name, "kept_in", "repairs", "by")
             message = f"The hints at {name}s are repaired by {repairs.by}, which does not hold a {name}."
-            yield Finding(place, message, f"Name one of {', '.join(holders(entity))}.")
+            yield Finding(place, message, f"Name one of {', '.join(list_holders(entity))}.")
 
 
 @rule(
@@ -80,22 +82,21 @@ def bad_sweeper(spec: Spec) -> Iterator[Finding]:
     right="OVEN_SECONDS: {type: number, read_by: [baker]}",
     needs=("environment", "lifecycle", "services"),
 )
-def unread_number(spec: Spec) -> Iterator[Finding]:
-    deaf: dict[str, tuple[Path, str, list[str]]] = {}
+def check_settings_read(spec: Spec) -> Iterator[Finding]:
+    unread: dict[str, tuple[Path, str, list[str]]] = {}
     for name, entity in spec.lifecycle.entities.items():
-        for each in readings(entity):
+        for each in iter_numeric_settings(entity):
             row = spec.environment.variables.get(each.variable)
             if row is None or row.read_by == "everyone":
                 continue
             for reader in each.readers:
                 if reader in spec.services.components and reader not in row.read_by:
-                    found = deaf.setdefault(each.variable, ((name, *each.path), each.purpose, []))
+                    found = unread.setdefault(each.variable, ((name, *each.path), each.purpose, []))
                     found[2].append(reader)
-    for variable, (path, purpose, readers) in deaf.items():
+    for variable, (path, purpose, readers) in unread.items():
         place = spec.place("lifecycle", "entities", *path)
-        message = (
-            f"{purpose} is set by {variable}, which {listed(list(dict.fromkeys(readers)))} does not read."
-        )
+        names = format_list(list(dict.fromkeys(readers)))
+        message = f"{purpose} is set by {variable}, which {names} does not read."
         yield Finding(place, message, f"Add it to 'read_by' of {variable} in environment.yaml.")
 
 
@@ -107,27 +108,31 @@ def unread_number(spec: Spec) -> Iterator[Finding]:
     needs=("lifecycle", "types"),
     spreads=True,
 )
-def never_due(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
-        for path, edge, _, states, due in clocked(entity):
+def check_due_times(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
+        for path, edge, _, states, due in iter_due_changes(entity):
             if (field := due.at) is None:
                 continue
             here = (name, *path, "at")
             place = spec.place("lifecycle", "entities", *here)
             if field not in record:
-                yield from unknown_field(spec, here, entity, field, record, f"'{edge}' is due at")
+                yield from report_unknown_field(spec, here, entity, field, record, f"'{edge}' is due at")
             elif is_other_type(spec, record[field], "timestamp", *(("uint64",) if entity.in_sqlite else ())):
                 message = f"'{edge}' is due at '{field}', which is of type {record[field].type}."
                 yield Finding(place, message, "Name a timestamp.")
-            elif record[field].optional and not entity.in_redis and field not in _set_in(entity, states[0]):
+            elif (
+                record[field].optional
+                and not entity.in_redis
+                and field not in _list_state_times(entity, states[0])
+            ):
                 message = f"'{edge}' is due at '{field}', which is not set in {states[0]}."
                 yield Finding(
                     place, message, "Name a time that is always there, or the end of its wait or lease."
                 )
 
 
-def _set_in(entity: Entity, state: str) -> set[str]:
-    """The times that are there only while an entity is in a state: the end of a lease or a wait."""
+def _list_state_times(entity: Entity, state: str) -> set[str]:
+    """List the times that are set only while an entity is in a state: the end of a lease or a wait."""
     found = {edge.waits.until for edge in entity.transitions.values() if edge.waits and edge.to == state}
     return found | {entity.lease.expires} if entity.lease and entity.lease.state == state else found
 
@@ -139,7 +144,7 @@ def _set_in(entity: Entity, state: str) -> set[str]:
     right="burn: {from: BAKING, to: COOLING, gives_up: {with: bin, …}}  # bin leads on from COOLING",
     needs=("lifecycle",),
 )
-def bad_end(spec: Spec) -> Iterator[Finding]:
+def check_dead_letter_edges(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         for edge, row in entity.transitions.items():
             if row.gives_up is None:
@@ -148,22 +153,21 @@ def bad_end(spec: Spec) -> Iterator[Finding]:
             end = entity.transitions.get(row.gives_up.with_)
             if end is None:
                 known = [each for each in entity.transitions if each != edge]
-                yield from unknown(spec, place, f"'{edge}' gives up with", row.gives_up.with_, known)
+                yield from report_unknown(spec, place, f"'{edge}' gives up with", row.gives_up.with_, known)
                 continue
-            strangers = [actor for actor in row.by if actor not in end.by]
-            starts = _starts(entity, row)
+            not_permitted = [actor for actor in row.by if actor not in end.by]
+            starts = _list_dead_letter_sources(entity, row)
             if end.from_ not in starts:
                 message = f"'{edge}' gives up with '{row.gives_up.with_}', which leads on from {end.from_}."
                 yield Finding(place, message, f"Name a transition from {' or '.join(starts)}.")
-            elif strangers:
-                message = (
-                    f"'{edge}' gives up with '{row.gives_up.with_}', which {listed(strangers)} may not do."
-                )
+            elif not_permitted:
+                names = format_list(not_permitted)
+                message = f"'{edge}' gives up with '{row.gives_up.with_}', which {names} may not do."
                 yield Finding(place, message, f"Add it to 'by' of '{row.gives_up.with_}'.")
 
 
-def _starts(entity: Entity, row: Transition) -> list[str]:
-    """Where an entity may be when it gives up: at the end of the edge, or not yet moved by the clock."""
+def _list_dead_letter_sources(entity: Entity, row: Transition) -> list[str]:
+    """List the states that an entity may be in at its last failure: the target of the edge, or its source."""
     if entity.in_redis or entity.in_s3:
         return [row.from_]
     return [row.to, row.from_] if row.due else [row.to]
@@ -179,9 +183,9 @@ def _starts(entity: Entity, row: Transition) -> list[str]:
     ),
     needs=("lifecycle", "types"),
 )
-def endless_wait(spec: Spec) -> Iterator[Finding]:
+def check_backoff_ends(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        due = {(state, each.due.at) for each in clocked(entity) for state in each.states}
+        due = {(state, each.due.at) for each in iter_due_changes(entity) for state in each.states}
         for edge, row in entity.transitions.items():
             ends_by_itself = (
                 entity.in_s3 and entity.lease and row.waits and row.waits.until == entity.lease.oldest_by
@@ -200,23 +204,23 @@ def endless_wait(spec: Spec) -> Iterator[Finding]:
     right="overrides: {by: order_number, for: {sponge: {MAX_BURNT: 3}}}",
     needs=("lifecycle", "types", "environment"),
 )
-def bad_override(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+def check_overrides(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
         if entity.overrides is None:
             continue
         here, field = (name, "overrides", "by"), entity.overrides.by
         place = spec.place("lifecycle", "entities", *here)
         if field not in record:
-            yield from unknown_field(spec, here, entity, field, record, "Overrides are told apart by")
+            yield from report_unknown_field(spec, here, entity, field, record, "Overrides are told apart by")
         elif is_other_type(spec, record[field], "string"):
             message = f"Overrides are told apart by '{field}', which is of type {record[field].type}."
             yield Finding(place, message, "Name a string.")
-        yield from _bad_values(spec, name, entity)
+        yield from _check_override_values(spec, name, entity)
 
 
-def _bad_values(spec: Spec, name: str, entity: Entity) -> Iterator[Finding]:
-    """Overridden variables that no wait or limit goes by, and values that they could not have."""
-    used = [each.variable for each in readings(entity) if {"waits", "gives_up"} & set(each.path)]
+def _check_override_values(spec: Spec, name: str, entity: Entity) -> Iterator[Finding]:
+    """Check that a wait or limit uses each overridden variable, and that its value is valid."""
+    used = [each.variable for each in iter_numeric_settings(entity) if {"waits", "gives_up"} & set(each.path)]
     for text, values in entity.overrides.for_.items() if entity.overrides else ():
         for variable, value in values.items():
             here = ("entities", name, "overrides", "for", text, variable)
@@ -224,7 +228,9 @@ def _bad_values(spec: Spec, name: str, entity: Entity) -> Iterator[Finding]:
             if variable not in used or row is None:
                 lack = f"which no wait or limit of a {name} goes by"
                 place = spec.place("lifecycle", *here, key=True)
-                yield from unknown(spec, place, f"'{text}' overrides", variable, dict.fromkeys(used), lack)
-            elif problem := problem_of(row, value):
+                yield from report_unknown(
+                    spec, place, f"'{text}' overrides", variable, dict.fromkeys(used), lack
+                )
+            elif problem := find_problem(row, value):
                 message = f"'{text}' overrides {variable} with {value!r}, {problem[0]}."
                 yield Finding(spec.place("lifecycle", *here), message, problem[1])

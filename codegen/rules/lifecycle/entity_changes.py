@@ -1,4 +1,4 @@
-"""What several rules of lifecycle.yaml look at: all that changes an entity, and what the clock drives."""
+"""Changes of an entity, for several rules of lifecycle.yaml: transitions, updates, due transitions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from codegen.language.lifecycle import Due, Entity, Shift, Transition
 from codegen.source.yaml_reader import Path
 
 
-class Clocked(NamedTuple):
-    """Something that the clock drives: where that is said, what it is, who may do it, and in which states."""
+class DueChange(NamedTuple):
+    """A change that the clock drives: its path, its name, the actors and the source states."""
 
     path: Path
     name: str
@@ -19,27 +19,27 @@ class Clocked(NamedTuple):
     due: Due
 
 
-def changes(entity: Entity) -> Iterator[tuple[Path, str, Transition | Shift]]:
-    """Every transition and every shift with its path inside the entity and its name."""
+def iter_changes(entity: Entity) -> Iterator[tuple[Path, str, Transition | Shift]]:
+    """Iterate over all transitions and updates, each with its path inside the entity and its name."""
     yield from ((("transitions", name), name, row) for name, row in entity.transitions.items())
     yield from ((("shifts", name), name, row) for name, row in entity.shifts.items())
 
 
-def clocked(entity: Entity) -> Iterator[Clocked]:
-    """Every clock of an entity."""
+def iter_due_changes(entity: Entity) -> Iterator[DueChange]:
+    """Iterate over all changes of an entity that the clock drives."""
     for name, edge in entity.transitions.items():
         for word, due in (("due", edge.due), ("also_due", edge.also_due)):
             if due:
-                yield Clocked(("transitions", name, word), name, edge.by, (edge.from_,), due)
+                yield DueChange(("transitions", name, word), name, edge.by, (edge.from_,), due)
     for name, shift in entity.shifts.items():
         if shift.due:
-            yield Clocked(("shifts", name, "due"), name, shift.by, shift.in_, shift.due)
+            yield DueChange(("shifts", name, "due"), name, shift.by, shift.in_, shift.due)
     if entity.delete and entity.delete.due:
-        yield Clocked(("delete", "due"), "delete", entity.delete.by, entity.delete.from_, entity.delete.due)
+        yield DueChange(("delete", "due"), "delete", entity.delete.by, entity.delete.from_, entity.delete.due)
 
 
-def appliers(entity: Entity, actors: tuple[str, ...]) -> tuple[str, ...]:
-    """The components that apply what some do: themselves, or the holder for those without the store."""
+def find_appliers(entity: Entity, actors: tuple[str, ...]) -> tuple[str, ...]:
+    """Find who applies what actors do: they themselves, or the holder for one without the store."""
     if not (entity.in_redis or entity.in_sqlite or entity.in_s3):
         return actors
     holders = (entity.held_by, *entity.shared_with)

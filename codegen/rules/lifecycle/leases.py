@@ -1,4 +1,4 @@
-"""Rules of lifecycle.yaml about leases: the state that they are of, and the fields that hold them."""
+"""Rules of lifecycle.yaml about leases: their state, and the record fields of leases, waits and counts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from codegen.language.lifecycle import Entity, Transition
 from codegen.language.s3_persistence import KeptInS3
 from codegen.language.types import MessageField
-from codegen.rules.lifecycle.entity_changes import changes, is_variable
-from codegen.rules.lifecycle.record_fields import records_of, unknown_field
+from codegen.rules.lifecycle.entity_changes import is_variable, iter_changes
+from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
 from codegen.rules.lookup import RANGES, is_other_type
 from codegen.rules.rule import Finding, rule
 from codegen.source.spec import Spec
@@ -28,7 +28,7 @@ _READ_ONLY = ("count", "less", "oldest_by", "renewed", "trace", "seconds", "limi
     needs=("lifecycle", "types"),
     spreads=True,
 )
-def bad_leased_state(spec: Spec) -> Iterator[Finding]:
+def check_lease_state(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         if (lease := entity.lease) is None or entity.kept_in is None:
             continue
@@ -51,14 +51,14 @@ def bad_leased_state(spec: Spec) -> Iterator[Finding]:
     needs=("lifecycle",),
     spreads=True,
 )
-def endless_lease(spec: Spec) -> Iterator[Finding]:
+def check_lease_end(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         if (lease := entity.lease) is not None and bool(lease.expires) == bool(lease.renewed):
             place = spec.place("lifecycle", "entities", name, "lease", key=True)
-            ways = "by 'expires' and by 'renewed'" if lease.expires else "in no way"
+            how = "by 'expires' and by 'renewed'" if lease.expires else "in no way"
             hint = "Name the time at which it ends by 'expires'"
             hint += ", or the time of the last sign of life by 'renewed'." if entity.in_sqlite else "."
-            yield Finding(place, f"The lease of a {name} ends {ways}.", hint)
+            yield Finding(place, f"The lease of a {name} ends {how}.", hint)
 
 
 @rule(
@@ -68,29 +68,31 @@ def endless_lease(spec: Spec) -> Iterator[Finding]:
     right="lease: {owner: baker, expires: oven_until, …}  # oven_until is an optional timestamp",
     spreads=True,
 )
-def bad_lease_field(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
-        for path, what, field, types, optional in _wanted(entity):
+def check_lease_fields(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
+        for path, what, field, types, optional in _iter_engine_fields(entity):
             here = (name, *path)
             if field not in record:
-                yield from unknown_field(spec, here, entity, field, record, f"{what} of a {name} is")
+                yield from report_unknown_field(spec, here, entity, field, record, f"{what} of a {name} is")
                 continue
-            yield from _misfit(spec, here, f"{what} of a {name} is '{field}'", record[field], types, optional)
+            yield from _check_field_type(
+                spec, here, f"{what} of a {name} is '{field}'", record[field], types, optional
+            )
 
 
-def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
-    """The fields that hold a lease, a wait or a count: where, what, which, of what type, and if optional.
+def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
+    """Iterate over the fields of leases, waits and counts: path, purpose, field, types, and if optional.
 
-    None says that it does not matter whether one is optional.
+    None means that it may be optional or not.
     """
     if entity.kept_in is None:
         return
-    if kept := entity.in_redis:
-        yield ("kept_in", "sequence"), "The number of changes", kept.sequence, COUNTERS, False
+    if persistence := entity.in_redis:
+        yield ("kept_in", "sequence"), "The number of changes", persistence.sequence, COUNTERS, False
     if entity.in_redis or entity.in_s3:
-        yield from _read_from_records(entity)
+        yield from _iter_read_fields(entity)
     if bucket := entity.in_s3:
-        yield from _in_bucket(bucket)
+        yield from _iter_bucket_fields(bucket)
     if lease := entity.lease:
         if lease.token:
             yield ("lease", "token"), "The token", lease.token, ("string",), True
@@ -109,7 +111,7 @@ def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], b
         if row.counts:
             yield (*path, "counts"), "The counter", row.counts, COUNTERS, False
         if row.waits:
-            # A bucket has no clock that ends a wait: who takes an entity looks at its time.
+            # A bucket has no due transition that ends a wait: a claim compares the time itself.
             optional = not entity.in_s3
             yield (*path, "waits", "until"), "The end of the wait", row.waits.until, ("timestamp",), optional
             yield (*path, "waits", "count"), "The count of failures", row.waits.count, COUNTERS, False
@@ -120,22 +122,24 @@ def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], b
                 yield (*path, "gives_up", "less"), "The count of what was no failure", less, COUNTERS, False
 
 
-def _in_bucket(kept: KeptInS3) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
-    yield ("kept_in", "revision"), "The number of writes", kept.revision, COUNTERS, False
-    if kept.shard:
-        yield ("kept_in", "shard", "field"), "The shard", kept.shard.field, ("string",), False
-    if kept.schema_:
-        yield ("kept_in", "schema", "field"), "The layout", kept.schema_.field, COUNTERS, False
-    if kept.keyed_by:
-        yield ("kept_in", "keyed_by"), "What the key is made of", kept.keyed_by, ("string",), True
+def _iter_bucket_fields(
+    persistence: KeptInS3,
+) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
+    yield ("kept_in", "revision"), "The number of writes", persistence.revision, COUNTERS, False
+    if persistence.shard:
+        yield ("kept_in", "shard", "field"), "The shard", persistence.shard.field, ("string",), False
+    if persistence.schema_:
+        yield ("kept_in", "schema", "field"), "The layout", persistence.schema_.field, COUNTERS, False
+    if persistence.keyed_by:
+        yield ("kept_in", "keyed_by"), "What the key is made of", persistence.keyed_by, ("string",), True
 
 
-def _read_from_records(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
-    """Fields that the store reads, and that others write."""
+def _iter_read_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
+    """Iterate over the fields that the store reads and others write."""
     if entity.in_redis and entity.in_redis.trace:
         yield ("kept_in", "trace"), "The trace", entity.in_redis.trace, ("string",), None
     if entity.lease and not is_variable(seconds := entity.lease.seconds):
-        # What was not given is filled in when the entity is created.
+        # A field without a value is filled in when the entity is created.
         filled = None if seconds in entity.create.fills else False
         yield ("lease", "seconds"), "The length of the lease", seconds, tuple(RANGES), filled
     for edge, row in entity.transitions.items():
@@ -145,7 +149,7 @@ def _read_from_records(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[s
             yield path, "The most failures", limit, tuple(RANGES), filled
 
 
-def _misfit(
+def _check_field_type(
     spec: Spec, here: Path, subject: str, row: MessageField, types: tuple[str, ...], optional: bool | None
 ) -> Iterator[Finding]:
     place = spec.place("lifecycle", "entities", *here)
@@ -167,29 +171,31 @@ def _misfit(
     right="bake: {stamps: [changed_at]}",
     needs=("lifecycle", "types"),
 )
-def written_twice(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+def check_written_once(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
         owned: dict[str, str] = {entity.key: "its key", entity.status: "its state"}
-        for path, what, field, _, _ in _wanted(entity):
-            # The count that a wait and an end look at is what a transition counts; others are read only.
+        for path, what, field, _, _ in _iter_engine_fields(entity):
+            # The count of a wait or a limit is the counter of a transition; the others are read only.
             if path[-1] in _READ_ONLY or field not in record:
                 continue
             purpose = f"{what[:1].lower()}{what[1:]}"
             if entity.in_sqlite and {owned.get(field), purpose} == {"the fence", _COUNTER}:
-                continue  # A fence that rises once more when the lease is lost fences all the better.
+                continue  # A fence may rise once more when the lease is lost.
             if (other := owned.setdefault(field, purpose)) != purpose:
                 place = spec.place("lifecycle", "entities", name, *path)
                 message = f"'{field}' of a {name} is {purpose}, and it is {other} already."
                 yield Finding(place, message, "Use a field of its own for each.")
         del owned[entity.key], owned[entity.status]
-        yield from _also_written(spec, name, entity, owned)
+        yield from _check_other_writers(spec, name, entity, owned)
 
 
-def _also_written(spec: Spec, name: str, entity: Entity, owned: Mapping[str, str]) -> Iterator[Finding]:
+def _check_other_writers(
+    spec: Spec, name: str, entity: Entity, owned: Mapping[str, str]
+) -> Iterator[Finding]:
     written: list[tuple[Path, str]] = [
         (("create", "stamps", index), field) for index, field in enumerate(entity.create.stamps)
     ]
-    for path, _, row in changes(entity):
+    for path, _, row in iter_changes(entity):
         written += [((*path, "stamps", index), field) for index, field in enumerate(row.stamps)]
         written += [((*path, "sets", field), field) for field in row.sets]
         written += [((*path, "takes", field), field) for field in row.takes]

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 
 from codegen.language.lifecycle import Entity, Transition
 from codegen.language.types import MessageField
-from codegen.rules.lifecycle.entity_changes import changes
-from codegen.rules.lookup import RANGES, TIMES, fields_of, is_other_type, misfit, request_of
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lifecycle.entity_changes import iter_changes
+from codegen.rules.lookup import RANGES, TIMES, find_misfit, get_fields, get_request_fields, is_other_type
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
 
 A_TIME = "A time is an int64 or a timestamp."
 _TEXTS = ("string", "json")
 _AS_TEXT = ("bool", *RANGES)
-"""What Redis holds as text, too."""
+"""Types that Redis stores as text, too."""
 
 
 @rule(
@@ -26,10 +26,10 @@ _AS_TEXT = ("bool", *RANGES)
     right="job: {record: JobSummary}",
     spreads=True,
 )
-def unknown_record(spec: Spec) -> Iterator[Finding]:
+def check_records_exist(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         place = spec.place("lifecycle", "entities", name, "record")
-        yield from unknown(spec, place, f"The record of a {name} is", entity.record, spec.messages)
+        yield from report_unknown(spec, place, f"The record of a {name} is", entity.record, spec.messages)
 
 
 @rule(
@@ -39,12 +39,12 @@ def unknown_record(spec: Spec) -> Iterator[Finding]:
     right="job: {key: job_id, status: status}",
     spreads=True,
 )
-def bad_key_or_status(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+def check_key_and_status(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
         for word, field in (("key", entity.key), ("status", entity.status)):
             place = spec.place("lifecycle", "entities", name, word)
             if field not in record:
-                yield from unknown_field(
+                yield from report_unknown_field(
                     spec, (name, word), entity, field, record, f"The {word} of a {name} is"
                 )
             elif word == "key" and is_other_type(spec, record[field], "string"):
@@ -61,15 +61,15 @@ def bad_key_or_status(spec: Spec) -> Iterator[Finding]:
     wrong="dispatch: {stamps: [started_at]}",
     right="dispatch: {stamps: [started_at_ms]}",
 )
-def bad_stamp(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+def check_stamps(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
         stamps: list[tuple[Path, tuple[str, ...]]] = [(("create",), entity.create.stamps)]
-        stamps += [(path, row.stamps) for path, _, row in changes(entity)]
+        stamps += [(path, row.stamps) for path, _, row in iter_changes(entity)]
         for path, fields in stamps:
             for index, field in enumerate(fields):
                 here = (name, *path, "stamps", index)
                 if field not in record:
-                    yield from unknown_field(spec, here, entity, field, record, f"'{path[-1]}' stamps")
+                    yield from report_unknown_field(spec, here, entity, field, record, f"'{path[-1]}' stamps")
                 elif is_other_type(spec, record[field], *TIMES):
                     message = f"'{path[-1]}' stamps '{field}', which is of type {record[field].type}."
                     yield Finding(spec.place("lifecycle", "entities", *here), message, A_TIME)
@@ -81,18 +81,18 @@ def bad_stamp(spec: Spec) -> Iterator[Finding]:
     wrong="withdraw: {sets: {cancel_requested: 1}}",
     right="withdraw: {sets: {cancel_requested: true}}",
 )
-def bad_set(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
-        for path, edge, row in changes(entity):
+def check_sets(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
+        for path, edge, row in iter_changes(entity):
             for field, value in row.sets.items():
                 here = (name, *path, "sets", field)
                 if field not in record:
-                    yield from unknown_field(spec, here, entity, field, record, f"'{edge}' sets")
+                    yield from report_unknown_field(spec, here, entity, field, record, f"'{edge}' sets")
                 elif field in (entity.key, entity.status):
                     message = f"'{edge}' sets '{field}', which is the key or the status of a {name}."
                     place = spec.place("lifecycle", "entities", *here, key=True)
                     yield Finding(place, message, "The state changes by from and to; the key never does.")
-                elif wrong := misfit(spec, record[field].type, value):
+                elif wrong := find_misfit(spec, record[field].type, value):
                     message = f"'{edge}' sets '{field}', but that {wrong.problem}."
                     yield Finding(spec.place("lifecycle", "entities", *here), message, wrong.hint)
 
@@ -103,13 +103,13 @@ def bad_set(spec: Spec) -> Iterator[Finding]:
     wrong="abandon: {when: [cancel_reason]}",
     right="abandon: {when: [cancel_requested]}",
 )
-def bad_flag(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+def check_flags(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
         for edge, row in entity.transitions.items():
             for index, field in enumerate(row.when):
                 here = (name, "transitions", edge, "when", index)
                 if field not in record:
-                    yield from unknown_field(spec, here, entity, field, record, f"'{edge}' depends on")
+                    yield from report_unknown_field(spec, here, entity, field, record, f"'{edge}' depends on")
                 elif is_other_type(spec, record[field], "bool"):
                     message = f"'{edge}' depends on '{field}', which is of type {record[field].type}."
                     yield Finding(spec.place("lifecycle", "entities", *here), message, "A flag is a bool.")
@@ -121,12 +121,12 @@ def bad_flag(spec: Spec) -> Iterator[Finding]:
     wrong="job: {listed_by: created}",
     right="job: {listed_by: created_at_ms}",
 )
-def bad_order(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+def check_listing_order(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
         if (field := entity.listed_by) is None:
             continue
         if field not in record:
-            yield from unknown_field(
+            yield from report_unknown_field(
                 spec, (name, "listed_by"), entity, field, record, f"A {name} is listed by"
             )
         elif is_other_type(spec, record[field], *TIMES):
@@ -141,44 +141,46 @@ def bad_order(spec: Spec) -> Iterator[Finding]:
     wrong="fail: {takes: {failure_reason: {from: why}}}",
     right="fail: {takes: {failure_reason: {from: reason}}}",
 )
-def bad_take(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+def check_takes(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
         kinds = (*_TEXTS, *_AS_TEXT) if entity.in_redis or entity.in_sqlite else _TEXTS
-        for where, edge, row in changes(entity):
+        for where, edge, row in iter_changes(entity):
             ref = (row.via if isinstance(row, Transition) else None) or entity.driven_by or ""
-            request = request_of(spec, ref)
+            request = get_request_fields(spec, ref)
             for target, take in row.takes.items():
                 path = ("entities", name, *where, "takes", target)
                 place = spec.place("lifecycle", *path, "from")
                 if request is not None and take.from_ not in request:
                     lack = f"which {spec.methods[ref].request} does not have"
-                    yield from unknown(spec, place, f"'{edge}' takes", take.from_, request, lack)
+                    yield from report_unknown(spec, place, f"'{edge}' takes", take.from_, request, lack)
                 elif request is not None and is_other_type(spec, request[take.from_], *_TEXTS):
                     message = f"'{edge}' takes '{take.from_}', which is of type {request[take.from_].type}."
                     yield Finding(place, message, "Take a string.")
                 elif target not in record and entity.kept_in:
                     lack = f"which {entity.record} does not have"
                     key = spec.place("lifecycle", *path, key=True)
-                    yield from unknown(spec, key, f"'{edge}' keeps what it takes in", target, record, lack)
+                    yield from report_unknown(
+                        spec, key, f"'{edge}' keeps what it takes in", target, record, lack
+                    )
                 elif target in record and not entity.in_s3 and is_other_type(spec, record[target], *kinds):
                     message = f"'{edge}' keeps a text in '{target}', which is of type {record[target].type}."
                     yield Finding(spec.place("lifecycle", *path, key=True), message, "Keep it in a string.")
                 if re.fullmatch("[A-Z][A-Z0-9_]+", take.default):
                     place = spec.place("lifecycle", *path, "default")
                     subject = f"'{edge}' takes by default the reason"
-                    yield from unknown(spec, place, subject, take.default, spec.errors.reasons)
+                    yield from report_unknown(spec, place, subject, take.default, spec.errors.reasons)
 
 
-def records_of(spec: Spec) -> Iterator[tuple[str, Entity, Mapping[str, MessageField]]]:
-    """Every entity whose record is known."""
+def iter_records(spec: Spec) -> Iterator[tuple[str, Entity, Mapping[str, MessageField]]]:
+    """Iterate over all entities whose record is defined."""
     for name, entity in spec.lifecycle.entities.items():
-        if (record := fields_of(spec, entity.record)) is not None:
+        if (record := get_fields(spec, entity.record)) is not None:
             yield name, entity, record
 
 
-def unknown_field(
+def report_unknown_field(
     spec: Spec, path: Path, entity: Entity, field: str, record: Mapping[str, MessageField], subject: str
 ) -> Iterator[Finding]:
-    """A finding for a field that the record does not have; the path begins with the name of the entity."""
+    """Report a field that the record does not have; the path begins with the name of the entity."""
     place, lack = spec.place("lifecycle", "entities", *path), f"which {entity.record} does not have"
-    yield from unknown(spec, place, subject, field, record, lack)
+    yield from report_unknown(spec, place, subject, field, record, lack)

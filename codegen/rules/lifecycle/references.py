@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.language.lifecycle import Entity
-from codegen.rules.lookup import fields_of
-from codegen.rules.rule import Finding, rule, unknown, unknown_method
+from codegen.rules.lookup import get_fields
+from codegen.rules.rule import Finding, report_unknown, report_unknown_method, rule
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
 
@@ -18,15 +18,15 @@ from codegen.source.yaml_reader import Path
     right="dispatch: {from: QUEUED, to: RUNNING}",
     spreads=True,
 )
-def unknown_state(spec: Spec) -> Iterator[Finding]:
+def check_states_exist(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        enum = spec.enums.get(status_type(spec, entity))
+        enum = spec.enums.get(find_status_enum(spec, entity))
         if enum is None:
             continue
         states = [value for value, row in enum.values.items() if row.number]
-        for path, state in _states_named(entity):
+        for path, state in _iter_named_states(entity):
             place = spec.place("lifecycle", "entities", name, *path)
-            yield from unknown(
+            yield from report_unknown(
                 spec, place, f"A {name} has the state", state, states, "which is none of its states"
             )
 
@@ -38,11 +38,11 @@ def unknown_state(spec: Spec) -> Iterator[Finding]:
     right="dispatch: {by: [vault]}",
     spreads=True,
 )
-def unknown_actor(spec: Spec) -> Iterator[Finding]:
-    for path, what, actors in _acts(spec):
+def check_actors_exist(spec: Spec) -> Iterator[Finding]:
+    for path, what, actors in _iter_actions(spec):
         for index, actor in enumerate(actors):
             place = spec.place("lifecycle", *path, "by", index)
-            yield from unknown(
+            yield from report_unknown(
                 spec, place, f"'{what}' is done by", actor, spec.callers.principals, "who is no principal"
             )
 
@@ -54,12 +54,12 @@ def unknown_actor(spec: Spec) -> Iterator[Finding]:
     right="driven_by: JobInternalService.TransitionJobStatus",
     spreads=True,
 )
-def unknown_driver(spec: Spec) -> Iterator[Finding]:
+def check_methods_exist(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        for path, ref in (*_drivers(entity), *_preparations(entity)):
+        for path, ref in (*_list_drivers(entity), *_iter_preceding_calls(entity)):
             place = spec.place("lifecycle", "entities", name, *path)
             subject = f"'{path[1]}' comes after" if path[-2:-1] == ("after",) else f"A {name} is moved by"
-            yield from unknown_method(spec, place, subject, ref)
+            yield from report_unknown_method(spec, place, subject, ref)
 
 
 @rule(
@@ -69,14 +69,14 @@ def unknown_driver(spec: Spec) -> Iterator[Finding]:
     right="job: {held_by: job}",
     spreads=True,
 )
-def unknown_holder(spec: Spec) -> Iterator[Finding]:
+def check_holders_exist(spec: Spec) -> Iterator[Finding]:
     known, lack = spec.services.components, "which is no component"
     for name, entity in spec.lifecycle.entities.items():
         place = spec.place("lifecycle", "entities", name, "held_by")
-        yield from unknown(spec, place, f"A {name} is held by", entity.held_by, known, lack)
+        yield from report_unknown(spec, place, f"A {name} is held by", entity.held_by, known, lack)
         for index, other in enumerate(entity.shared_with):
             place = spec.place("lifecycle", "entities", name, "shared_with", index)
-            yield from unknown(spec, place, f"A {name} is shared with", other, known, lack)
+            yield from report_unknown(spec, place, f"A {name} is shared with", other, known, lack)
             if other == entity.held_by:
                 yield Finding(place, f"A {name} is shared with {other}, which holds it anyway.", "Remove it.")
 
@@ -87,8 +87,8 @@ def unknown_holder(spec: Spec) -> Iterator[Finding]:
     wrong="dispatch: {by: []}",
     right="dispatch: {by: [vault]}",
 )
-def no_actor(spec: Spec) -> Iterator[Finding]:
-    for path, what, actors in _acts(spec):
+def check_actors_present(spec: Spec) -> Iterator[Finding]:
+    for path, what, actors in _iter_actions(spec):
         if not actors:
             place = spec.place("lifecycle", *path, "by")
             yield Finding(place, f"Nobody does '{what}'.", "Name at least one principal.")
@@ -101,9 +101,9 @@ def no_actor(spec: Spec) -> Iterator[Finding]:
     right="TransitionJobStatus: {drives: {entity: job, from: expected_from_status, to: to_status}}",
     needs=("services",),
 )
-def driver_without_drives(spec: Spec) -> Iterator[Finding]:
+def check_drivers_declared(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        for path, ref in _drivers(entity):
+        for path, ref in _list_drivers(entity):
             drives = spec.methods[ref].method.drives if ref in spec.methods else None
             place = spec.place("lifecycle", "entities", name, *path)
             if drives is None and path == ("driven_by",) and ref in spec.methods:
@@ -124,18 +124,18 @@ def driver_without_drives(spec: Spec) -> Iterator[Finding]:
     right="job: {held_by: job, driven_by: JobInternalService.TransitionJobStatus}",
     needs=("services",),
 )
-def foreign_driver(spec: Spec) -> Iterator[Finding]:
+def check_driver_component(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        strangers = {
+        foreign = {
             ref: path
-            for path, ref in reversed(_drivers(entity))
-            if ref in spec.methods and spec.methods[ref].component not in ("", *holders(entity))
+            for path, ref in reversed(_list_drivers(entity))
+            if ref in spec.methods and spec.methods[ref].component not in ("", *list_holders(entity))
         }
         if entity.held_by not in spec.services.components:
             continue
-        if entity.driven_by and entity.driven_by in strangers:
-            strangers = {entity.driven_by: ("held_by",)}
-        for ref, path in strangers.items():
+        if entity.driven_by and entity.driven_by in foreign:
+            foreign = {entity.driven_by: ("held_by",)}
+        for ref, path in foreign.items():
             place = spec.place("lifecycle", "entities", name, *path)
             server = spec.methods[ref].component
             message = f"A {name} is held by {entity.held_by}, but {ref} is served by {server}."
@@ -148,30 +148,32 @@ def foreign_driver(spec: Spec) -> Iterator[Finding]:
     wrong="job: {retention: job_record}",
     right="job: {retention: job_records}",
 )
-def bad_retention(spec: Spec) -> Iterator[Finding]:
+def check_retention(spec: Spec) -> Iterator[Finding]:
     policies = spec.system.policies.retention
     for name, entity in spec.lifecycle.entities.items():
         if entity.retention:
             place = spec.place("lifecycle", "entities", name, "retention")
-            yield from unknown(spec, place, f"A {name} is kept under the policy", entity.retention, policies)
+            yield from report_unknown(
+                spec, place, f"A {name} is kept under the policy", entity.retention, policies
+            )
             policy = policies.get(entity.retention)
             if policy and (policy.of, policy.unit) != ("terminal", "records"):
                 message = f"A {name} is kept under '{entity.retention}', which is not for terminal records."
                 yield Finding(place, message, "Name a policy with 'of: terminal' and 'unit: records'.")
 
 
-def holders(entity: Entity) -> tuple[str, ...]:
-    """The components that apply the transitions of an entity."""
+def list_holders(entity: Entity) -> tuple[str, ...]:
+    """List the components that apply the transitions of an entity."""
     return (entity.held_by, *entity.shared_with)
 
 
-def status_type(spec: Spec, entity: Entity) -> str:
-    """The enum of an entity's states; empty if the record or the field is not known."""
-    field = (fields_of(spec, entity.record) or {}).get(entity.status)
+def find_status_enum(spec: Spec, entity: Entity) -> str:
+    """Find the enum of an entity's states; empty if the record or the field is not defined."""
+    field = (get_fields(spec, entity.record) or {}).get(entity.status)
     return field.type if field else ""
 
 
-def _states_named(entity: Entity) -> Iterator[tuple[Path, str]]:
+def _iter_named_states(entity: Entity) -> Iterator[tuple[Path, str]]:
     yield ("initial",), entity.initial
     yield from ((("terminal", index), state) for index, state in enumerate(entity.terminal))
     yield from ((("failed", index), state) for index, state in enumerate(entity.failed))
@@ -185,8 +187,8 @@ def _states_named(entity: Entity) -> Iterator[tuple[Path, str]]:
     for name, shift in entity.shifts.items():
         yield from ((("shifts", name, "in", index), state) for index, state in enumerate(shift.in_))
     indexed: dict[str, tuple[str, ...]] = {}
-    if kept := entity.in_redis or entity.in_s3:
-        indexed = {name: row.in_ for name, row in kept.indexes.items()}
+    if persistence := entity.in_redis or entity.in_s3:
+        indexed = {name: row.in_ for name, row in persistence.indexes.items()}
     for name, states in indexed.items():
         path = ("kept_in", "indexes", name, "in")
         yield from (((*path, index), state) for index, state in enumerate(states))
@@ -195,8 +197,8 @@ def _states_named(entity: Entity) -> Iterator[tuple[Path, str]]:
             yield ("kept_in", "retires", "in", index), state
 
 
-def _acts(spec: Spec) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
-    """Everything that someone does: its path, its name and by whom."""
+def _iter_actions(spec: Spec) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
+    """Iterate over creations, deletions, transitions and updates: path, name and actors."""
     for name, entity in spec.lifecycle.entities.items():
         yield ("entities", name, "create"), "create", entity.create.by
         if entity.delete:
@@ -207,8 +209,8 @@ def _acts(spec: Spec) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
             yield ("entities", name, "shifts", shift_name), shift_name, shift.by
 
 
-def _drivers(entity: Entity) -> list[tuple[Path, str]]:
-    """The methods through which an entity comes, goes and moves."""
+def _list_drivers(entity: Entity) -> list[tuple[Path, str]]:
+    """List the methods that create, delete and drive an entity."""
     named: list[tuple[Path, str | None]] = [
         (("driven_by",), entity.driven_by),
         (("create", "via"), entity.create.via),
@@ -218,6 +220,6 @@ def _drivers(entity: Entity) -> list[tuple[Path, str]]:
     return [(path, ref) for path, ref in named if ref]
 
 
-def _preparations(entity: Entity) -> Iterator[tuple[Path, str]]:
+def _iter_preceding_calls(entity: Entity) -> Iterator[tuple[Path, str]]:
     for name, edge in entity.transitions.items():
         yield from ((("transitions", name, "after", index), ref) for index, ref in enumerate(edge.after))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.language.lifecycle import Entity
-from codegen.rules.lifecycle.references import status_type
+from codegen.rules.lifecycle.references import find_status_enum
 from codegen.rules.rule import Finding, rule
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
@@ -19,12 +19,12 @@ _FILES = ("lifecycle", "types")
     wrong="dispatch: {from: QUEUED, to: RUNNING}\nstart: {from: QUEUED, to: RUNNING}",
     right="dispatch: {from: QUEUED, to: RUNNING, by: [vault, scheduler]}",
 )
-def edge_twice(spec: Spec) -> Iterator[Finding]:
+def check_edges_unique(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         first: dict[tuple[str, str], str] = {}
         for edge_name, edge in entity.transitions.items():
             if edge_name in entity.named_edges:
-                continue  # Nobody drives it by its states.
+                continue  # It is driven by its name, never by its states.
             if (other := first.setdefault((edge.from_, edge.to), edge_name)) != edge_name:
                 place = spec.place("lifecycle", "entities", name, "transitions", edge_name, key=True)
                 message = f"'{edge_name}' leads from {edge.from_} to {edge.to}, and so does '{other}'."
@@ -37,7 +37,7 @@ def edge_twice(spec: Spec) -> Iterator[Finding]:
     wrong="renew: {from: RUNNING, to: RUNNING}",
     right="# Leave it out: what keeps its state makes no transition.",
 )
-def loop(spec: Spec) -> Iterator[Finding]:
+def check_self_loops(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         for edge_name, edge in entity.transitions.items():
             if edge.from_ == edge.to:
@@ -52,7 +52,7 @@ def loop(spec: Spec) -> Iterator[Finding]:
     wrong="terminal: [DONE]\ntransitions: {reopen: {from: DONE, to: QUEUED}}",
     right="terminal: []\ntransitions: {reopen: {from: DONE, to: QUEUED}}",
 )
-def terminal_left(spec: Spec) -> Iterator[Finding]:
+def check_terminal_states(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         for edge_name, edge in entity.transitions.items():
             if edge.from_ in entity.terminal:
@@ -72,18 +72,22 @@ def terminal_left(spec: Spec) -> Iterator[Finding]:
     needs=_FILES,
     spreads=True,
 )
-def unreachable(spec: Spec) -> Iterator[Finding]:
+def check_reachability(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        lost = [state for state in _states(spec, entity) if state not in _reachable(entity, entity.initial)]
-        while lost:
-            # What can be reached from a lost state is lost for the same reason.
+        unreached = [
+            state
+            for state in _list_states(spec, entity)
+            if state not in _find_reachable(entity, entity.initial)
+        ]
+        while unreached:
+            # A state that only unreachable states lead to is unreachable for the same reason.
             origins = [
                 each
-                for each in lost
-                if not any(each in _reachable(entity, other) for other in lost if other != each)
+                for each in unreached
+                if not any(each in _find_reachable(entity, other) for other in unreached if other != each)
             ]
-            state = (origins or lost)[0]
-            lost = [each for each in lost if each not in _reachable(entity, state)]
+            state = (origins or unreached)[0]
+            unreached = [each for each in unreached if each not in _find_reachable(entity, state)]
             named = [edge for edge, row in entity.transitions.items() if row.from_ == state]
             path: Path = ("transitions", named[0], "from") if named else ("transitions",)
             if state in entity.terminal:
@@ -100,24 +104,24 @@ def unreachable(spec: Spec) -> Iterator[Finding]:
     right="terminal: [DONE, FAILED]\ntransitions: {fail: {from: RUNNING, to: FAILED}}",
     needs=_FILES,
 )
-def dead_end(spec: Spec) -> Iterator[Finding]:
+def check_dead_ends(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        left = {edge.from_ for edge in entity.transitions.values()}
-        left |= {*entity.delete.from_} if entity.delete else set()
-        for state in _states(spec, entity):
-            if state not in left and state not in entity.terminal:
+        with_exit = {edge.from_ for edge in entity.transitions.values()}
+        with_exit |= {*entity.delete.from_} if entity.delete else set()
+        for state in _list_states(spec, entity):
+            if state not in with_exit and state not in entity.terminal:
                 place = spec.place("lifecycle", "entities", name, "terminal")
                 message = f"A {name} in {state} stays there for ever, and {state} is not terminal."
                 yield Finding(place, message, "Add it to 'terminal', or a transition that leads out of it.")
 
 
-def _states(spec: Spec, entity: Entity) -> list[str]:
-    """The states of an entity: the values of its enum without the unspecified one."""
-    enum = spec.enums.get(status_type(spec, entity))
+def _list_states(spec: Spec, entity: Entity) -> list[str]:
+    """List the states of an entity: the values of its enum without the unspecified one."""
+    enum = spec.enums.get(find_status_enum(spec, entity))
     return [name for name, value in enum.values.items() if value.number] if enum else []
 
 
-def _reachable(entity: Entity, start: str) -> set[str]:
+def _find_reachable(entity: Entity, start: str) -> set[str]:
     found = {start}
     grows = True
     while grows:

@@ -1,4 +1,4 @@
-"""Rules of metrics.yaml about alerts: that there is something for each to look at."""
+"""Rules of metrics.yaml about the metrics and labels that alerts read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from codegen.diagnostics import Place
 from codegen.language.metrics import Metric
-from codegen.rules.lookup import fields_of
-from codegen.rules.metrics.promql import NotPromQL, Selector, selectors
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lookup import get_fields
+from codegen.rules.metrics.promql import NotPromQL, Selector, parse_selectors
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.rules.storage.redis_keys import placeholders
 from codegen.source.spec import Spec, field_enum
 
@@ -26,12 +26,12 @@ _EXAMPLE = "Write it in PromQL, such as 'sum by (label) (rate(metric_total[5m]))
     needs=("metrics",),
     spreads=True,
 )
-def unknown_metric(spec: Spec) -> Iterator[Finding]:
-    exported = _exported(spec)
+def check_alert_metrics(spec: Spec) -> Iterator[Finding]:
+    exported = _map_exported_metrics(spec)
     for name, alert in spec.metrics.alerts.items():
         place = spec.place("metrics", "alerts", name, "expr")
         try:
-            found = selectors(alert.expr)
+            found = parse_selectors(alert.expr)
         except NotPromQL as problem:
             yield Finding(place, f"Prometheus refuses the expression of '{name}': {problem}.", _EXAMPLE)
             continue
@@ -51,7 +51,7 @@ def unknown_metric(spec: Spec) -> Iterator[Finding]:
                 yield Finding(place, message, f"Known: {parts}.")
             else:
                 lack = "which no metric is called"
-                yield from unknown(spec, place, f"'{name}' looks at", selector.metric, exported, lack)
+                yield from report_unknown(spec, place, f"'{name}' looks at", selector.metric, exported, lack)
         if not found:
             yield Finding(place, f"'{name}' looks at no metric.", "Name one in its expression.")
 
@@ -63,35 +63,37 @@ def unknown_metric(spec: Spec) -> Iterator[Finding]:
     right="YardFull: {expr: 'yard_bikes{size=\"small\"} > 100', …}",
     needs=("metrics", "lifecycle", "types"),
 )
-def unknown_label(spec: Spec) -> Iterator[Finding]:
-    exported = _exported(spec)
+def check_alert_labels(spec: Spec) -> Iterator[Finding]:
+    exported = _map_exported_metrics(spec)
     for name, alert in spec.metrics.alerts.items():
         place = spec.place("metrics", "alerts", name, "expr")
         try:
-            found = selectors(alert.expr)
+            found = parse_selectors(alert.expr)
         except NotPromQL:
             continue
         for selector in found:
             if selector.metric in exported:
-                yield from _bad_labels(spec, place, name, selector, exported[selector.metric])
+                yield from _check_labels(spec, place, name, selector, exported[selector.metric])
 
 
-def _bad_labels(spec: Spec, place: Place, name: str, selector: Selector, metric: Metric) -> Iterator[Finding]:
-    labels = labels_of(spec, metric)
+def _check_labels(
+    spec: Spec, place: Place, name: str, selector: Selector, metric: Metric
+) -> Iterator[Finding]:
+    labels = find_labels(spec, metric)
     known = [*labels, *(["le"] if selector.metric.endswith("_bucket") else []), *_OF_SCRAPERS]
     for label, operator, text in selector.labels:
         lack = f"which {selector.metric} does not have"
-        yield from unknown(spec, place, f"'{name}' compares the label", label, known, lack)
+        yield from report_unknown(spec, place, f"'{name}' compares the label", label, known, lack)
         values = labels.get(label, ())
         # A pattern may be anything; most are words with bars between them.
         texts = text.split("|") if operator in ("=~", "!~") else [text]
         for each in texts if values and text.replace("|", "").replace("_", "").isalnum() else ():
             lack = f"which '{label}' of {selector.metric} never is"
-            yield from unknown(spec, place, f"'{name}' compares with", each, values, lack)
+            yield from report_unknown(spec, place, f"'{name}' compares with", each, values, lack)
 
 
-def _exported(spec: Spec) -> dict[str, Metric]:
-    """The names under which metrics are exported."""
+def _map_exported_metrics(spec: Spec) -> dict[str, Metric]:
+    """Map the names under which metrics are exported to their metrics."""
     found: dict[str, Metric] = {}
     for name, metric in spec.metrics.metrics.items():
         if metric.type == "histogram":
@@ -101,37 +103,37 @@ def _exported(spec: Spec) -> dict[str, Metric]:
     return found
 
 
-def labels_of(spec: Spec, metric: Metric) -> dict[str, tuple[str, ...]]:
-    """The labels of a metric and all their values; none where they are not known."""
+def find_labels(spec: Spec, metric: Metric) -> dict[str, tuple[str, ...]]:
+    """Find the labels of a metric and all their values; none where they are not known."""
     found: dict[str, dict[str, None]] = {}
     if counts := metric.counts:
-        for happening in counts.on:
-            fixed = counts.fixed.get(happening, {})
+        for change in counts.on:
+            fixed = counts.fixed.get(change, {})
             for label in (*counts.labels, *fixed):
                 values = [fixed[label]] if label in fixed else counts.values.get(label)
                 if values is None:
-                    values = _words(spec, happening.partition(".")[0], counts.labels[label])
+                    values = _list_enum_words(spec, change.partition(".")[0], counts.labels[label])
                 found.setdefault(label, {}).update(dict.fromkeys(values))
     if metric.label:
-        found[metric.label] = dict.fromkeys(_words_of_gauge(spec, metric))
+        found[metric.label] = dict.fromkeys(_list_gauge_values(spec, metric))
     if len(metric.percentiles) > 1:
         found["percentile"] = dict.fromkeys(map(str, metric.percentiles))
     return {label: tuple(values) for label, values in found.items()}
 
 
-def _words_of_gauge(spec: Spec, metric: Metric) -> tuple[str, ...]:
+def _list_gauge_values(spec: Spec, metric: Metric) -> tuple[str, ...]:
     title, _, which = (metric.size_of or metric.age_in or metric.states_of or "").partition(".")
     entity = spec.lifecycle.entities.get(title)
     if entity is None or entity.in_redis is None:
         return ()
     index = entity.in_redis.indexes.get(which)
     named = placeholders(index.key) if index else [entity.status]
-    return _words(spec, title, named[0]) if named else ()
+    return _list_enum_words(spec, title, named[0]) if named else ()
 
 
-def _words(spec: Spec, title: str, field: str) -> tuple[str, ...]:
-    """What the values of an enum of a record are called."""
+def _list_enum_words(spec: Spec, title: str, field: str) -> tuple[str, ...]:
+    """List the values of an enum field of a record, as they are spelled in labels."""
     entity = spec.lifecycle.entities.get(title)
-    row = (fields_of(spec, entity.record) or {}).get(field) if entity else None
+    row = (get_fields(spec, entity.record) or {}).get(field) if entity else None
     enum = field_enum(spec, row) if row else None
     return tuple(enum.word(value) for value, each in enum.values.items() if each.number) if enum else ()

@@ -1,4 +1,4 @@
-"""Rules of metrics.yaml about gauges: of what there is a number at any time."""
+"""Rules of metrics.yaml about gauges."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from codegen.language.lifecycle import Entity
 from codegen.language.metrics import Metric
-from codegen.rules.lookup import fields_of
+from codegen.rules.lookup import get_fields
 from codegen.rules.metrics.definitions import SOURCES
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.rules.storage.redis_indexes import has_listing
 from codegen.rules.storage.redis_keys import placeholders
 from codegen.source.spec import Spec, field_enum
@@ -23,54 +23,56 @@ from codegen.source.yaml_reader import Path
     needs=("lifecycle", "types", "metrics"),
     spreads=True,
 )
-def bad_gauge(spec: Spec) -> Iterator[Finding]:
+def check_gauges(spec: Spec) -> Iterator[Finding]:
     for name, metric in spec.metrics.metrics.items():
         for word in SOURCES:
-            said = getattr(metric, word)
-            if said is None:
+            source = getattr(metric, word)
+            if source is None:
                 continue
             place, subject = spec.place("metrics", "metrics", name, word), f"'{name}' is of"
-            entity = spec.lifecycle.entities.get(said.partition(".")[0])
-            kept = {each: row for each, row in spec.lifecycle.entities.items() if row.in_redis}
+            entity = spec.lifecycle.entities.get(source.partition(".")[0])
+            in_redis = {each: row for each, row in spec.lifecycle.entities.items() if row.in_redis}
             if entity is None or entity.in_redis is None:
-                known = [f"{each}.{said.partition('.')[2]}" if "." in said else each for each in kept]
-                yield from unknown(spec, place, subject, said, known, "which Redis does not keep")
+                known = [f"{each}.{source.partition('.')[2]}" if "." in source else each for each in in_redis]
+                yield from report_unknown(spec, place, subject, source, known, "which Redis does not keep")
             elif word in ("size_of", "age_in"):
-                yield from _bad_index(spec, name, metric, word, entity)
+                yield from _check_index(spec, name, metric, word, entity)
             else:
-                yield from _bad_census(spec, name, metric, word, entity)
+                yield from _check_state_counts(spec, name, metric, word, entity)
 
 
-def _bad_index(spec: Spec, name: str, metric: Metric, word: str, entity: Entity) -> Iterator[Finding]:
-    said = str(getattr(metric, word))
-    title, _, which = said.partition(".")
+def _check_index(spec: Spec, name: str, metric: Metric, word: str, entity: Entity) -> Iterator[Finding]:
+    source = str(getattr(metric, word))
+    title, _, which = source.partition(".")
     place = spec.place("metrics", "metrics", name, word)
     indexes = entity.in_redis.indexes if entity.in_redis else {}
     known = [f"{title}.{each}" for each in indexes]
-    yield from unknown(spec, place, f"'{name}' is of", said, known, "which is no index")
+    yield from report_unknown(spec, place, f"'{name}' is of", source, known, "which is no index")
     if (index := indexes.get(which)) is None:
         return
-    record = fields_of(spec, entity.record) or {}
+    record = get_fields(spec, entity.record) or {}
     named = [field for field in placeholders(index.key) if field in record]
     enums = [field for field in named if field_enum(spec, record[field])]
     if word == "age_in" and index.score is None:
-        message = f"'{name}' is the age of what is in '{said}', which has no times."
+        message = f"'{name}' is the age of what is in '{source}', which has no times."
         yield Finding(place, message, "Name an index with a score.")
     elif named and not enums:
-        message = f"'{name}' is of '{said}', of which there is one for each '{named[0]}'."
+        message = f"'{name}' is of '{source}', of which there is one for each '{named[0]}'."
         yield Finding(place, message, "Name an index that has no owner in its key.")
     else:
-        yield from _bad_label_of_gauge(spec, name, metric, bool(enums), f"'{said}' is kept apart by an enum")
+        yield from _check_gauge_label(spec, name, metric, bool(enums), f"'{source}' is kept apart by an enum")
 
 
-def _bad_census(spec: Spec, name: str, metric: Metric, word: str, entity: Entity) -> Iterator[Finding]:
-    said = str(getattr(metric, word))
+def _check_state_counts(
+    spec: Spec, name: str, metric: Metric, word: str, entity: Entity
+) -> Iterator[Finding]:
+    source = str(getattr(metric, word))
     place = spec.place("metrics", "metrics", name, word)
     holder = entity.lease.holder if entity.lease else None
-    counted = {said: entity}
+    counted = {source: entity}
     if word == "used_of":
         if holder is None:
-            message = f"'{name}' is the use of what holds a {said}, and nothing does."
+            message = f"'{name}' is the use of what holds a {source}, and nothing does."
             yield Finding(place, message, "Name an entity whose lease has a holder.")
             return
         counted |= {holder.entity: spec.lifecycle.entities.get(holder.entity, entity)}
@@ -81,10 +83,10 @@ def _bad_census(spec: Spec, name: str, metric: Metric, word: str, entity: Entity
             yield Finding(place, message, hint)
             return
     wants = word == "states_of"
-    yield from _bad_label_of_gauge(spec, name, metric, wants, "there is a number for each state")
+    yield from _check_gauge_label(spec, name, metric, wants, "there is a number for each state")
 
 
-def _bad_label_of_gauge(spec: Spec, name: str, metric: Metric, wanted: bool, why: str) -> Iterator[Finding]:
+def _check_gauge_label(spec: Spec, name: str, metric: Metric, wanted: bool, why: str) -> Iterator[Finding]:
     path: Path = ("metrics", name)
     if wanted and metric.label is None:
         message = f"'{name}' has no label, and {why}."

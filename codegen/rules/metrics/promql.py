@@ -9,7 +9,7 @@ import promql_parser as promql
 
 _OPERATORS = {"Equal": "=", "NotEqual": "!=", "Re": "=~", "NotRe": "!~"}
 _WITHOUT_REASON = "invalid promql query"
-"""What the parser says where its grammar does not match; all other messages of it give a reason."""
+"""The message of the parser where its grammar does not match; all others give a reason."""
 _OUT_OF_PLACE = "an operand, an operator or a bracket is missing or out of place"
 
 
@@ -26,7 +26,7 @@ class NotPromQL(ValueError):
     """The text is no expression that Prometheus evaluates for a rule; says why."""
 
 
-def selectors(expression: str) -> list[Selector]:
+def parse_selectors(expression: str) -> list[Selector]:
     """List the selectors of an expression from left to right. Raises NotPromQL."""
     try:
         parsed = promql.parse(expression)
@@ -34,7 +34,7 @@ def selectors(expression: str) -> list[Selector]:
         reason = str(error)
         raise NotPromQL(_OUT_OF_PLACE if reason == _WITHOUT_REASON else reason) from error
     _check_result(parsed)
-    return [_selector(each) for each in _vector_selectors(parsed)]
+    return [_parse_selector(each) for each in _iter_vector_selectors(parsed)]
 
 
 def _check_result(parsed: promql.Expr) -> None:
@@ -47,18 +47,18 @@ def _check_result(parsed: promql.Expr) -> None:
         raise NotPromQL("its value is a string, where a rule needs an instant vector")
 
 
-def _vector_selectors(parsed: promql.Expr) -> Iterator[promql.VectorSelector]:
+def _iter_vector_selectors(parsed: promql.Expr) -> Iterator[promql.VectorSelector]:
     # The library's own walk() copies the rest of the tree for every node that it visits.
-    waiting = [parsed]
-    while waiting:
-        node = waiting.pop()
+    pending = [parsed]
+    while pending:
+        node = pending.pop()
         if isinstance(node, promql.VectorSelector):
             yield node
         else:
-            waiting.extend(reversed(_children(node)))
+            pending.extend(reversed(_list_children(node)))
 
 
-def _children(node: promql.Expr) -> list[Any]:
+def _list_children(node: promql.Expr) -> list[Any]:
     match node:
         case promql.BinaryExpr():
             return [node.lhs, node.rhs]
@@ -73,7 +73,7 @@ def _children(node: promql.Expr) -> list[Any]:
     return []
 
 
-def _selector(node: promql.VectorSelector) -> Selector:
+def _parse_selector(node: promql.VectorSelector) -> Selector:
     if node.matchers.or_matchers:
         raise NotPromQL("'or' between the matchers of a selector is no part of Prometheus' language")
     metric = node.name or ""

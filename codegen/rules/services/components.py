@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.rules.lookup import listed, method_paths
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lookup import format_list, iter_methods
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import MethodRow, Spec
 
 
@@ -16,10 +16,10 @@ from codegen.source.spec import MethodRow, Spec
     right="QueueInternalService: {proto: internal}",
     spreads=True,
 )
-def unknown_proto(spec: Spec) -> Iterator[Finding]:
+def check_protos_exist(spec: Spec) -> Iterator[Finding]:
     for name, service in spec.services.services.items():
         place = spec.place("services", "services", name, "proto")
-        yield from unknown(spec, place, f"{name} is in the proto", service.proto, spec.system.protos)
+        yield from report_unknown(spec, place, f"{name} is in the proto", service.proto, spec.system.protos)
 
 
 @rule(
@@ -30,7 +30,7 @@ def unknown_proto(spec: Spec) -> Iterator[Finding]:
     needs=("services",),
     spreads=True,
 )
-def unserved(spec: Spec) -> Iterator[Finding]:
+def check_services_served(spec: Spec) -> Iterator[Finding]:
     for name in spec.services.services:
         if name not in spec.server_of:
             place = spec.place("services", "services", name, key=True)
@@ -44,7 +44,7 @@ def unserved(spec: Spec) -> Iterator[Finding]:
     right="queue: {serves: [QueueInternalService]}\njob: {serves: [JobInternalService]}",
     spreads=True,
 )
-def served_twice(spec: Spec) -> Iterator[Finding]:
+def check_services_unique(spec: Spec) -> Iterator[Finding]:
     first: dict[str, str] = {}
     for component, row in spec.services.components.items():
         for index, service in enumerate(row.serves):
@@ -61,11 +61,11 @@ def served_twice(spec: Spec) -> Iterator[Finding]:
     right="queue: {serves: [QueueInternalService], owns: the queue}",
     spreads=True,
 )
-def unknown_service(spec: Spec) -> Iterator[Finding]:
+def check_services_exist(spec: Spec) -> Iterator[Finding]:
     for component, row in spec.services.components.items():
         for index, service in enumerate(row.serves):
             place = spec.place("services", "components", component, "serves", index)
-            yield from unknown(spec, place, f"{component} serves", service, spec.services.services)
+            yield from report_unknown(spec, place, f"{component} serves", service, spec.services.services)
 
 
 @rule(
@@ -75,8 +75,8 @@ def unknown_service(spec: Spec) -> Iterator[Finding]:
     right="CancelJob: {request: CancelJobRequest}",
     spreads=True,
 )
-def unknown_message(spec: Spec) -> Iterator[Finding]:
-    for row, path in method_paths(spec):
+def check_messages_exist(spec: Spec) -> Iterator[Finding]:
+    for row, path in iter_methods(spec):
         lacks = [name for name in (row.request, row.response) if name not in {*spec.messages, *spec.dropped}]
         if len(lacks) == 2 and not row.method.request and not row.method.response:
             place = spec.place("services", *path, key=True)
@@ -84,10 +84,10 @@ def unknown_message(spec: Spec) -> Iterator[Finding]:
             yield Finding(place, message, "Define them, or name the messages that it takes and gives.")
             continue
         for key, name in (("request", row.request), ("response", row.response)):
-            said = getattr(row.method, key) is not None
-            place = spec.place("services", *path, *([key] if said else []), key=not said)
+            is_explicit = getattr(row.method, key) is not None
+            place = spec.place("services", *path, *([key] if is_explicit else []), key=not is_explicit)
             lack = "which types.yaml does not define"
-            yield from unknown(spec, place, f"The {key} of {row.name} is", name, spec.messages, lack)
+            yield from report_unknown(spec, place, f"The {key} of {row.name} is", name, spec.messages, lack)
 
 
 @rule(
@@ -101,7 +101,7 @@ def unknown_message(spec: Spec) -> Iterator[Finding]:
     needs=("callers",),
     spreads=True,
 )
-def no_principal(spec: Spec) -> Iterator[Finding]:
+def check_component_principals(spec: Spec) -> Iterator[Finding]:
     for name in spec.services.components:
         if name not in spec.callers.principals:
             place = spec.place("services", "components", name, key=True)
@@ -115,11 +115,11 @@ def no_principal(spec: Spec) -> Iterator[Finding]:
     wrong="queue: {serves: [QueueService, AdminService]}  # both have Drain",
     right="queue: {serves: [QueueService, AdminService]}  # Drain and DrainAll",
 )
-def method_twice(spec: Spec) -> Iterator[Finding]:
+def check_handler_methods_unique(spec: Spec) -> Iterator[Finding]:
     first: dict[tuple[str, str], MethodRow] = {}
-    for row, path in method_paths(spec):
+    for row, path in iter_methods(spec):
         other = first.setdefault((row.component, row.name.casefold()), row)
         if row.component and other is not row:
-            names = listed([other.ref, row.ref])
+            names = format_list([other.ref, row.ref])
             message = f"{row.component} serves {names}, which would be one method of its handler."
             yield Finding(spec.place("services", *path, key=True), message, "Rename one of them.")

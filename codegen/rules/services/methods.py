@@ -1,12 +1,12 @@
-"""Rules of services.yaml about what each method says of itself."""
+"""Rules of services.yaml about the contract of each method."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from codegen.rules.lookup import fields_of, is_other_type, method_paths
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lookup import get_fields, is_other_type, iter_methods
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import MethodRow, Spec, type_ref
 from codegen.source.yaml_reader import Path
 
@@ -19,14 +19,18 @@ _KEYED = ("when_keyed", "compare_and_set", "first_write_wins")
     wrong="GetJobStatus: {retry: standart}",
     right="GetJobStatus: {retry: standard}",
 )
-def unknown_retry(spec: Spec) -> Iterator[Finding]:
+def check_retry_profiles_exist(spec: Spec) -> Iterator[Finding]:
     known = ["never", *spec.system.policies.retry]
     place = spec.place("services", "defaults", "retry")
-    yield from unknown(spec, place, "Methods retry by the profile", spec.services.defaults.retry, known)
-    for row, path in method_paths(spec):
+    yield from report_unknown(
+        spec, place, "Methods retry by the profile", spec.services.defaults.retry, known
+    )
+    for row, path in iter_methods(spec):
         if row.method.retry is not None:
             place = spec.place("services", *path, "retry")
-            yield from unknown(spec, place, f"{row.name} is retried by the profile", row.method.retry, known)
+            yield from report_unknown(
+                spec, place, f"{row.name} is retried by the profile", row.method.retry, known
+            )
 
 
 @rule(
@@ -35,12 +39,12 @@ def unknown_retry(spec: Spec) -> Iterator[Finding]:
     wrong="DequeueJob: {idempotency: {class: never}, retry: standard}",
     right="DequeueJob: {idempotency: {class: never}, retry: never}",
 )
-def retried_but_not_idempotent(spec: Spec) -> Iterator[Finding]:
-    for row, path in method_paths(spec):
+def check_retries_idempotent(spec: Spec) -> Iterator[Finding]:
+    for row, path in iter_methods(spec):
         if row.retry in spec.system.policies.retry and row.method.idempotency.class_ == "never":
-            said = row.method.retry is not None
-            place = spec.place("services", *path, "retry" if said else "idempotency")
-            origin = "" if said else " by default"
+            is_explicit = row.method.retry is not None
+            place = spec.place("services", *path, "retry" if is_explicit else "idempotency")
+            origin = "" if is_explicit else " by default"
             message = f"{row.name} is retried{origin}, and a second call would have a second effect."
             yield Finding(place, message, "Say 'retry: never', or make it idempotent and say by which key.")
 
@@ -51,8 +55,8 @@ def retried_but_not_idempotent(spec: Spec) -> Iterator[Finding]:
     wrong="SubmitJob: {idempotency: {class: when_keyed, key: [request_id]}}",
     right="SubmitJob: {idempotency: {class: when_keyed, key: [client_request_id]}}",
 )
-def bad_key(spec: Spec) -> Iterator[Finding]:
-    for row, path in method_paths(spec):
+def check_idempotency_keys(spec: Spec) -> Iterator[Finding]:
+    for row, path in iter_methods(spec):
         class_, key = row.method.idempotency.class_, row.method.idempotency.key
         if class_ in _KEYED and not key and "key" not in spec.dropped:
             place = spec.place("services", *path, "idempotency")
@@ -61,10 +65,10 @@ def bad_key(spec: Spec) -> Iterator[Finding]:
         if class_ == "never" and key:
             place = spec.place("services", *path, "idempotency", "key")
             yield Finding(place, f"{row.name} is never idempotent, but has a key.", "Remove the key.")
-        named_elsewhere = {*_route_fields(row), *_drive_fields(row)}
+        named_elsewhere = {*_list_route_fields(row), *_list_drive_fields(row)}
         for index, name in enumerate(key):
             if name not in named_elsewhere:
-                yield from _unknown_field(spec, row, name, (*path, "idempotency", "key", index))
+                yield from _report_unknown_field(spec, row, name, (*path, "idempotency", "key", index))
 
 
 @rule(
@@ -73,12 +77,14 @@ def bad_key(spec: Spec) -> Iterator[Finding]:
     wrong="ListJobs: {pagination: ofset}",
     right="ListJobs: {pagination: offset}",
 )
-def unknown_pagination(spec: Spec) -> Iterator[Finding]:
-    for row, path in method_paths(spec):
+def check_pagination_exists(spec: Spec) -> Iterator[Finding]:
+    for row, path in iter_methods(spec):
         if policy := row.method.pagination:
             place = spec.place("services", *path, "pagination")
             known = spec.system.policies.pagination
-            yield from unknown(spec, place, f"{row.name} lists under the pagination policy", policy, known)
+            yield from report_unknown(
+                spec, place, f"{row.name} lists under the pagination policy", policy, known
+            )
 
 
 @rule(
@@ -88,11 +94,11 @@ def unknown_pagination(spec: Spec) -> Iterator[Finding]:
     right="GetJobStatus: {raises: [job_not_found]}",
     spreads=True,
 )
-def unknown_condition(spec: Spec) -> Iterator[Finding]:
-    for row, path in method_paths(spec):
+def check_conditions_exist(spec: Spec) -> Iterator[Finding]:
+    for row, path in iter_methods(spec):
         for index, name in enumerate(row.method.raises):
             place = spec.place("services", *path, "raises", index)
-            yield from unknown(
+            yield from report_unknown(
                 spec,
                 place,
                 f"{row.name} raises",
@@ -108,17 +114,19 @@ def unknown_condition(spec: Spec) -> Iterator[Finding]:
     wrong="StoreResult: {max_request: message_byte}",
     right="StoreResult: {max_request: message_bytes}",
 )
-def bad_size_limit(spec: Spec) -> Iterator[Finding]:
+def check_size_limits(spec: Spec) -> Iterator[Finding]:
     limits = spec.system.policies.limits
     named: list[tuple[Path, str, str | None]] = [
-        ((*path, "max_request"), row.name, row.method.max_request) for row, path in method_paths(spec)
+        ((*path, "max_request"), row.name, row.method.max_request) for row, path in iter_methods(spec)
     ]
     named.append((("defaults", "max_request"), "a method", spec.services.defaults.max_request))
     for path, name, limit in named:
         if limit is None:
             continue
         place = spec.place("services", *path)
-        yield from unknown(spec, place, f"The request of {name} is bounded by the limit", limit, limits)
+        yield from report_unknown(
+            spec, place, f"The request of {name} is bounded by the limit", limit, limits
+        )
         if limit in limits and limits[limit].unit != "bytes":
             message = f"The request of {name} is bounded by '{limit}', which is in {limits[limit].unit}."
             yield Finding(place, message, "Name a limit in bytes.")
@@ -130,17 +138,17 @@ def bad_size_limit(spec: Spec) -> Iterator[Finding]:
     wrong="TransitionJobStatus: {drives: {entity: job, from: reason, to: to_status}}",
     right="TransitionJobStatus: {drives: {entity: job, from: expected_from_status, to: to_status}}",
 )
-def bad_drive(spec: Spec) -> Iterator[Finding]:
-    for row, path in method_paths(spec):
+def check_drives(spec: Spec) -> Iterator[Finding]:
+    for row, path in iter_methods(spec):
         if (drives := row.method.drives) is None:
             continue
         place = spec.place("services", *path, "drives", "entity")
         subject = f"{row.name} moves the entity"
-        yield from unknown(spec, place, subject, drives.entity, spec.lifecycle.entities)
-        fields, states = fields_of(spec, row.request) or {}, _states_type(spec, drives.entity)
+        yield from report_unknown(spec, place, subject, drives.entity, spec.lifecycle.entities)
+        fields, states = get_fields(spec, row.request) or {}, _find_states_enum(spec, drives.entity)
         for key, name in (("from", drives.from_), ("to", drives.to)):
             if name not in fields:
-                yield from _unknown_field(spec, row, name, (*path, "drives", key))
+                yield from _report_unknown_field(spec, row, name, (*path, "drives", key))
             elif states and is_other_type(spec, fields[name], states):
                 actual = fields[name].type
                 message = f"'{name}' is of type {actual}; the states of a {drives.entity} are {states}."
@@ -149,10 +157,10 @@ def bad_drive(spec: Spec) -> Iterator[Finding]:
                 yield Finding(spec.place("services", *path, "drives", key), message, hint)
 
 
-def _states_type(spec: Spec, entity_name: str) -> str:
-    """The enum of an entity's states, or nothing if it is not known."""
+def _find_states_enum(spec: Spec, entity_name: str) -> str:
+    """Find the enum of an entity's states; empty if it is not defined."""
     entity = spec.lifecycle.entities.get(entity_name)
-    field = (fields_of(spec, entity.record) or {}).get(entity.status) if entity else None
+    field = (get_fields(spec, entity.record) or {}).get(entity.status) if entity else None
     return field.type if field and field.type in spec.enums else ""
 
 
@@ -162,14 +170,14 @@ def _states_type(spec: Spec, entity_name: str) -> str:
     wrong="TransitionJobStatus: {names_caller: who}",
     right="TransitionJobStatus: {names_caller: actor}",
 )
-def bad_caller_field(spec: Spec) -> Iterator[Finding]:
-    for row, path in method_paths(spec):
-        fields = fields_of(spec, row.request)
+def check_caller_fields(spec: Spec) -> Iterator[Finding]:
+    for row, path in iter_methods(spec):
+        fields = get_fields(spec, row.request)
         name = row.method.names_caller
         if name is None or fields is None:
             continue
         if name not in fields:
-            yield from _unknown_field(spec, row, name, (*path, "names_caller"))
+            yield from _report_unknown_field(spec, row, name, (*path, "names_caller"))
         elif is_other_type(spec, fields[name], "string"):
             message = f"The caller of {row.name} is named in '{name}', which is of type {fields[name].type}."
             yield Finding(spec.place("services", *path, "names_caller"), message, "Name a string.")
@@ -187,9 +195,9 @@ def bad_caller_field(spec: Spec) -> Iterator[Finding]:
         'FindJob: {route: {method: GET, path: "/names/{name}"}}'
     ),
 )
-def route_twice(spec: Spec) -> Iterator[Finding]:
+def check_routes_unique(spec: Spec) -> Iterator[Finding]:
     first: dict[tuple[str, str], str] = {}
-    for row, path in method_paths(spec):
+    for row, path in iter_methods(spec):
         if route := row.method.route:
             shape = (route.method, re.sub(r"\{[^{}]*\}", "{}", route.path))
             if (other := first.setdefault(shape, row.ref)) != row.ref:
@@ -205,9 +213,9 @@ def route_twice(spec: Spec) -> Iterator[Finding]:
     wrong='GetJobStatus: {route: {method: GET, path: "/jobs/{id}"}}',
     right='GetJobStatus: {route: {method: GET, path: "/jobs/{job_id}"}}',
 )
-def bad_route(spec: Spec) -> Iterator[Finding]:
-    for row, path in method_paths(spec):
-        fields = fields_of(spec, row.request)
+def check_route_fields(spec: Spec) -> Iterator[Finding]:
+    for row, path in iter_methods(spec):
+        fields = get_fields(spec, row.request)
         if row.method.route is None or fields is None:
             continue
         place = spec.place("services", *path, "route", "path")
@@ -216,26 +224,26 @@ def bad_route(spec: Spec) -> Iterator[Finding]:
             message = f"The path '{text}' has braces that are not around the name of one whole part."
             yield Finding(place, message, "Write it as '/things/{thing_id}'.")
             continue
-        for name in _route_fields(row):
+        for name in _list_route_fields(row):
             if name not in fields:
-                yield from _unknown_field(spec, row, name, (*path, "route", "path"))
+                yield from _report_unknown_field(spec, row, name, (*path, "route", "path"))
             elif type_ref(fields[name].type).kind != "single" or fields[name].type in spec.messages:
                 message = f"'{name}' is of type {fields[name].type}, which does not fit into a path."
                 yield Finding(place, message, "Name a field with a simple value.")
 
 
-def _route_fields(row: MethodRow) -> list[str]:
+def _list_route_fields(row: MethodRow) -> list[str]:
     return re.findall(r"\{([^{}]*)\}", row.method.route.path) if row.method.route else []
 
 
-def _drive_fields(row: MethodRow) -> list[str]:
+def _list_drive_fields(row: MethodRow) -> list[str]:
     return [row.method.drives.from_, row.method.drives.to] if row.method.drives else []
 
 
-def _unknown_field(spec: Spec, row: MethodRow, name: str, path: Path) -> Iterator[Finding]:
-    if (fields := fields_of(spec, row.request)) is None:
+def _report_unknown_field(spec: Spec, row: MethodRow, name: str, path: Path) -> Iterator[Finding]:
+    if (fields := get_fields(spec, row.request)) is None:
         return
     place = spec.place("services", *path)
-    yield from unknown(
+    yield from report_unknown(
         spec, place, f"{row.name} names the field", name, fields, f"which {row.request} does not have"
     )

@@ -1,4 +1,4 @@
-"""Rules of services.yaml about where methods are found over HTTP."""
+"""Rules of services.yaml about HTTP routes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 
 from codegen.language.services import Route
-from codegen.rules.lookup import fields_of, is_other_type, method_paths
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lookup import get_fields, is_other_type, iter_methods
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import MethodRow, Spec, type_ref
 from codegen.source.yaml_reader import Path
 
-TAKEN = ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs")
-"""What every listener has of its own."""
+RESERVED_PATHS = ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs")
+"""Paths that every listener serves itself."""
 _WITHOUT_BODY = ("GET", "DELETE")
 
 
@@ -22,9 +22,9 @@ _WITHOUT_BODY = ("GET", "DELETE")
     wrong="GetHealth: {route: {method: GET, path: /healthz}}",
     right="GetHealth: {route: {method: GET, path: /shop/health}}",
 )
-def taken_path(spec: Spec) -> Iterator[Finding]:
-    for row, route, path in _routes(spec):
-        if route.path in TAKEN:
+def check_paths_free(spec: Spec) -> Iterator[Finding]:
+    for row, route, path in _iter_routes(spec):
+        if route.path in RESERVED_PATHS:
             message = f"{row.name} is found at {route.path}, where each node has a page of its own."
             yield Finding(spec.place("services", *path, "path"), message, "Give it another path.")
 
@@ -35,9 +35,9 @@ def taken_path(spec: Spec) -> Iterator[Finding]:
     wrong='ListJobs: {route: {method: GET, path: "/jobs/since/{created_from}"}}',
     right="ListJobs: {route: {method: GET, path: /jobs}}  # and created_from in the query",
 )
-def unfit_for_path(spec: Spec) -> Iterator[Finding]:
-    for row, route, path in _routes(spec):
-        fields = fields_of(spec, row.request) or {}
+def check_path_fields(spec: Spec) -> Iterator[Finding]:
+    for row, route, path in _iter_routes(spec):
+        fields = get_fields(spec, row.request) or {}
         names = re.findall(r"\{([a-z0-9_]+)\}", route.path)
         place = spec.place("services", *path, "path")
         for name in dict.fromkeys(names):
@@ -57,11 +57,11 @@ def unfit_for_path(spec: Spec) -> Iterator[Finding]:
     wrong="FindJobs: {request: Filter, route: {method: GET, path: /jobs}}  # Filter has a map",
     right="FindJobs: {request: Filter, route: {method: POST, path: /jobs/search}}",
 )
-def unfit_for_query(spec: Spec) -> Iterator[Finding]:
-    for row, route, path in _routes(spec):
+def check_query_fields(spec: Spec) -> Iterator[Finding]:
+    for row, route, path in _iter_routes(spec):
         if route.method not in _WITHOUT_BODY and route.body is None:
             continue
-        for name, field in (fields_of(spec, row.request) or {}).items():
+        for name, field in (get_fields(spec, row.request) or {}).items():
             kind, inner, _ = type_ref(field.type)
             if f"{{{name}}}" in route.path or not (kind == "map" or inner in spec.messages):
                 continue
@@ -79,9 +79,9 @@ def unfit_for_query(spec: Spec) -> Iterator[Finding]:
     wrong="PurgeJobs: {route: {method: POST, path: /purge, status: 204}}  # the response has a count",
     right="PurgeJobs: {route: {method: POST, path: /purge, status: 200}}",
 )
-def answer_lost(spec: Spec) -> Iterator[Finding]:
-    for row, route, path in _routes(spec):
-        if route.status in (204, 205) and fields_of(spec, row.response):
+def check_answer_body(spec: Spec) -> Iterator[Finding]:
+    for row, route, path in _iter_routes(spec):
+        if route.status in (204, 205) and get_fields(spec, row.response):
             message = (
                 f"{row.name} answers {route.status}, which has no body for the fields of {row.response}."
             )
@@ -96,9 +96,9 @@ def answer_lost(spec: Spec) -> Iterator[Finding]:
     wrong="SubmitJob: {route: {method: POST, path: /jobs, instead: [{status: 200, if_set: known}]}}",
     right="SubmitJob: {route: {method: POST, path: /jobs, instead: [{status: 200, if_set: repeated}]}}",
 )
-def unknown_instead(spec: Spec) -> Iterator[Finding]:
-    for row, route, path in _routes(spec):
-        fields = fields_of(spec, row.response)
+def check_alternative_statuses(spec: Spec) -> Iterator[Finding]:
+    for row, route, path in _iter_routes(spec):
+        fields = get_fields(spec, row.response)
         for index, each in enumerate(route.instead):
             here = (*path, "instead", index)
             words = [word for word in ("if_set", "if_unset") if getattr(each, word)]
@@ -110,7 +110,7 @@ def unknown_instead(spec: Spec) -> Iterator[Finding]:
                 place = spec.place("services", *here, words[0])
                 subject = f"{row.name} answers {each.status} by"
                 lack = f"which {row.response} does not have"
-                yield from unknown(spec, place, subject, getattr(each, words[0]), fields, lack)
+                yield from report_unknown(spec, place, subject, getattr(each, words[0]), fields, lack)
 
 
 @rule(
@@ -119,15 +119,17 @@ def unknown_instead(spec: Spec) -> Iterator[Finding]:
     wrong='PutPicture: {route: {method: PUT, path: "/pictures/{name}", body: name}}',
     right='PutPicture: {route: {method: PUT, path: "/pictures/{name}", body: content}}',
 )
-def bad_content(spec: Spec) -> Iterator[Finding]:
-    for row, route, path in _routes(spec):
+def check_body_fields(spec: Spec) -> Iterator[Finding]:
+    for row, route, path in _iter_routes(spec):
         for word, what, message_name in (("body", "body", row.request), ("answer", "answer", row.response)):
-            field, fields = getattr(route, word), fields_of(spec, message_name)
+            field, fields = getattr(route, word), get_fields(spec, message_name)
             if field is None or fields is None:
                 continue
             place, subject = spec.place("services", *path, word), f"The {what} of {row.name} is"
             if field not in fields:
-                yield from unknown(spec, place, subject, field, fields, f"which {message_name} does not have")
+                yield from report_unknown(
+                    spec, place, subject, field, fields, f"which {message_name} does not have"
+                )
             elif is_other_type(spec, fields[field], "bytes"):
                 text = f"{subject} '{field}', which is of type {fields[field].type}."
                 yield Finding(place, text, "Name a field of bytes.")
@@ -144,8 +146,8 @@ def bad_content(spec: Spec) -> Iterator[Finding]:
     wrong="CollectParcel: {idempotency: {class: never}, route: {method: GET, path: /collect}}",
     right="CollectParcel: {idempotency: {class: never}, route: {method: POST, path: /collect}}",
 )
-def unsafe_get(spec: Spec) -> Iterator[Finding]:
-    for row, route, path in _routes(spec):
+def check_get_idempotent(spec: Spec) -> Iterator[Finding]:
+    for row, route, path in _iter_routes(spec):
         class_ = row.method.idempotency.class_
         if route.method == "GET" and class_ != "always":
             message = (
@@ -154,7 +156,7 @@ def unsafe_get(spec: Spec) -> Iterator[Finding]:
             yield Finding(spec.place("services", *path, "method"), message, "Make it a POST.")
 
 
-def _routes(spec: Spec) -> Iterator[tuple[MethodRow, Route, Path]]:
-    for row, path in method_paths(spec):
+def _iter_routes(spec: Spec) -> Iterator[tuple[MethodRow, Route, Path]]:
+    for row, path in iter_methods(spec):
         if row.method.route is not None:
             yield row, row.method.route, (*path, "route")

@@ -1,4 +1,4 @@
-"""Rules of lifecycle.yaml about entities that a server keeps, and how outsiders are told of their states."""
+"""Rules of lifecycle.yaml about stored entities: access, location, tables, columns and public states."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from codegen.diagnostics import Place
 from codegen.language.lifecycle import Entity
-from codegen.rules.lifecycle.record_fields import records_of
-from codegen.rules.lifecycle.references import holders, status_type
-from codegen.rules.lookup import is_other_type, listed
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lifecycle.record_fields import iter_records
+from codegen.rules.lifecycle.references import find_status_enum, list_holders
+from codegen.rules.lookup import format_list, is_other_type
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import SCALARS, Spec
 from codegen.source.yaml_reader import Path
 
@@ -24,7 +24,7 @@ _TABLES = {"table": "table", "history": "history", "ended": "archive"}
     right="note: {by: [counter]}  # which holds the entity",
     needs=("lifecycle", "services", "system"),
 )
-def actor_without_store(spec: Spec) -> Iterator[Finding]:
+def check_store_access(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         acts: list[tuple[Path, str, tuple[str, ...], str | None]] = [
             (("create",), "create", entity.create.by, entity.create.via)
@@ -36,29 +36,32 @@ def actor_without_store(spec: Spec) -> Iterator[Finding]:
         acts += [(("shifts", shift), shift, row.by, None) for shift, row in entity.shifts.items()]
         if (entity.in_redis or entity.in_s3) and entity.delete:
             acts.append((("delete",), "delete", entity.delete.by, entity.delete.via))
-        strangers: dict[str, list[tuple[Path, str]]] = {}
+        without_access: dict[str, list[tuple[Path, str]]] = {}
         for path, what, actors, via in acts:
             for index, actor in enumerate(actors if via is None else ()):
-                if actor in spec.callers.principals and not _has_store(spec, entity, actor):
-                    strangers.setdefault(actor, []).append(((*path, "by", index), what))
-        for actor, deeds in strangers.items():
-            place = spec.place("lifecycle", "entities", name, *deeds[0][0])
-            what = listed([each for _, each in deeds])
+                if actor in spec.callers.principals and not _has_store_access(spec, entity, actor):
+                    without_access.setdefault(actor, []).append(((*path, "by", index), what))
+        for actor, actions in without_access.items():
+            place = spec.place("lifecycle", "entities", name, *actions[0][0])
+            what = format_list([each for _, each in actions])
             message = f"{actor} does {what} through no method and does not hold a {name}."
             yield Finding(
                 place, message, "Name a method by 'via', or let it hold the entity by 'shared_with'."
             )
 
 
-def _has_store(spec: Spec, entity: Entity, actor: str) -> bool:
-    """Whether an actor holds an entity, or calls a component that does, which acts for it in its store."""
+def _has_store_access(spec: Spec, entity: Entity, actor: str) -> bool:
+    """Whether an actor applies transitions itself, or calls a component that does so on its behalf."""
     called = {
-        spec.methods[ref].component for who, ref in spec.permissions if who == actor and ref in spec.methods
+        spec.methods[ref].component
+        for caller, ref in spec.permissions
+        if caller == actor and ref in spec.methods
     }
     if entity.in_s3 and spec.system.page and actor == spec.system.page.principal:
         return True
-    return actor in holders(entity) or (
-        bool(entity.in_redis or entity.in_sqlite or entity.in_s3) and not called.isdisjoint(holders(entity))
+    return actor in list_holders(entity) or (
+        bool(entity.in_redis or entity.in_sqlite or entity.in_s3)
+        and not called.isdisjoint(list_holders(entity))
     )
 
 
@@ -70,24 +73,24 @@ def _has_store(spec: Spec, entity: Entity, actor: str) -> bool:
     needs=("environment", "services", "lifecycle"),
     spreads=True,
 )
-def bad_server(spec: Spec) -> Iterator[Finding]:
+def check_store_locations(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        for path, what, variable, kind, readers, may_be_unset in _servers(name, entity):
+        for path, what, variable, kind, readers, may_be_unset in _iter_store_settings(name, entity):
             place, row = (
                 spec.place("lifecycle", "entities", name, *path),
                 spec.environment.variables.get(variable),
             )
             if row is None:
                 known = [each for each, other in spec.environment.variables.items() if other.type == kind]
-                yield from unknown(spec, place, what, variable, known)
+                yield from report_unknown(spec, place, what, variable, known)
                 continue
             known = [each for each in readers if each in spec.services.components]
-            deaf = [each for each in known if row.read_by != "everyone" and each not in row.read_by]
+            not_reading = [each for each in known if row.read_by != "everyone" and each not in row.read_by]
             if row.type != kind:
                 message = f"{what} {variable}, which is of type {row.type}."
                 yield Finding(place, message, f"Name a variable of type {kind}.")
-            elif deaf:
-                message = f"{what} {variable}, which {listed(deaf)} does not read."
+            elif not_reading:
+                message = f"{what} {variable}, which {format_list(not_reading)} does not read."
                 yield Finding(place, message, f"Add it to 'read_by' of {variable} in environment.yaml.")
             elif not row.required and row.default is None and not may_be_unset:
                 hint = "Say 'required: true' of" if kind == "url" else "Give a default to"
@@ -96,8 +99,8 @@ def bad_server(spec: Spec) -> Iterator[Finding]:
                 yield Finding(place, message, hint, f"{variable}, unset")
 
 
-class Said(NamedTuple):
-    """A variable that says where an entity is kept: path, purpose, name, type, and who must read it."""
+class StoreSetting(NamedTuple):
+    """A variable with the location of a store: path, purpose, name, type, and the components that read it."""
 
     path: Path
     what: str
@@ -107,23 +110,33 @@ class Said(NamedTuple):
     may_be_unset: bool = False
 
 
-def _servers(name: str, entity: Entity) -> Iterator[Said]:
-    everyone = holders(entity)
+def _iter_store_settings(name: str, entity: Entity) -> Iterator[StoreSetting]:
+    everyone = list_holders(entity)
     if server := entity.in_postgres or entity.in_redis:
-        yield Said(("kept_in", "url"), f"The server of a {name} is at", server.url, "url", everyone)
+        yield StoreSetting(("kept_in", "url"), f"The server of a {name} is at", server.url, "url", everyone)
     if file := entity.in_sqlite:
-        yield Said(("kept_in", "path"), f"The file of a {name} is at", file.path, "data_path", everyone)
+        yield StoreSetting(
+            ("kept_in", "path"), f"The file of a {name} is at", file.path, "data_path", everyone
+        )
     if bucket := entity.in_s3:
         what = f"The store of a {name} is at"
-        yield Said(("kept_in", "endpoint"), what, bucket.endpoint, "url", everyone, may_be_unset=True)
-        yield Said(("kept_in", "bucket"), f"The bucket of a {name} is", bucket.bucket, "string", everyone)
-        yield Said(("kept_in", "region"), f"The region of a {name} is", bucket.region, "string", everyone)
-    if (kept := entity.in_redis or entity.in_s3) and kept.prefix:
+        yield StoreSetting(("kept_in", "endpoint"), what, bucket.endpoint, "url", everyone, may_be_unset=True)
+        yield StoreSetting(
+            ("kept_in", "bucket"), f"The bucket of a {name} is", bucket.bucket, "string", everyone
+        )
+        yield StoreSetting(
+            ("kept_in", "region"), f"The region of a {name} is", bucket.region, "string", everyone
+        )
+    if (persistence := entity.in_redis or entity.in_s3) and persistence.prefix:
         what, unset = f"The keys of a {name} begin with", entity.in_s3 is not None
-        yield Said(("kept_in", "prefix"), what, kept.prefix, "string", everyone, may_be_unset=unset)
+        yield StoreSetting(
+            ("kept_in", "prefix"), what, persistence.prefix, "string", everyone, may_be_unset=unset
+        )
     if entity.in_redis and (box := entity.in_redis.outbox):
         readers = tuple(dict.fromkeys((entity.held_by, box.by)))
-        yield Said(("kept_in", "outbox", "url"), f"The history of a {name} is at", box.url, "url", readers)
+        yield StoreSetting(
+            ("kept_in", "outbox", "url"), f"The history of a {name} is at", box.url, "url", readers
+        )
 
 
 @rule(
@@ -132,10 +145,10 @@ def _servers(name: str, entity: Entity) -> Iterator[Said]:
     wrong="kept_in: {table: orders, history: orders}",
     right="kept_in: {table: orders, history: order_changes}",
 )
-def table_twice(spec: Spec) -> Iterator[Finding]:
+def check_tables_unique(spec: Spec) -> Iterator[Finding]:
     first: dict[str, str] = {}
     for name, entity in spec.lifecycle.entities.items():
-        for path, table in _tables(entity):
+        for path, table in _iter_tables(entity):
             what = f"the {_TABLES[path[-1]]} of a {name}"
             if (other := first.setdefault(table, what)) != what:
                 place = spec.place("lifecycle", "entities", name, *path)
@@ -144,11 +157,11 @@ def table_twice(spec: Spec) -> Iterator[Finding]:
                 )
 
 
-def _tables(entity: Entity) -> Iterator[tuple[tuple[str, ...], str]]:
-    if kept := entity.in_postgres or entity.in_sqlite:
-        yield ("kept_in", "table"), kept.table
-        if kept.history:
-            yield ("kept_in", "history"), kept.history
+def _iter_tables(entity: Entity) -> Iterator[tuple[tuple[str, ...], str]]:
+    if persistence := entity.in_postgres or entity.in_sqlite:
+        yield ("kept_in", "table"), persistence.table
+        if persistence.history:
+            yield ("kept_in", "history"), persistence.history
     if entity.in_redis and (box := entity.in_redis.outbox):
         yield ("kept_in", "outbox", "table"), box.table
         yield ("kept_in", "outbox", "ended"), box.ended
@@ -160,12 +173,12 @@ def _tables(entity: Entity) -> Iterator[tuple[tuple[str, ...], str]]:
     wrong="kept_in: {unique: [recipe]}  # which is json",
     right="kept_in: {unique: [number]}",
 )
-def bad_unique(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
-        for field, place in _unique(spec, name, entity):
+def check_unique_fields(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
+        for field, place in _iter_unique_fields(spec, name, entity):
             if field not in record:
                 lack = f"which {entity.record} does not have"
-                yield from unknown(spec, place, f"No two {name}s share", field, record, lack)
+                yield from report_unknown(spec, place, f"No two {name}s share", field, record, lack)
             elif entity.in_redis and is_other_type(spec, record[field], "string"):
                 message = f"No two {name}s share '{field}', which is of type {record[field].type}."
                 yield Finding(place, message, "Name a string.")
@@ -179,10 +192,10 @@ def bad_unique(spec: Spec) -> Iterator[Finding]:
                 yield Finding(place, message, f"Remove 'optional' from '{field}' in types.yaml.")
 
 
-def _unique(spec: Spec, name: str, entity: Entity) -> Iterator[tuple[str, Place]]:
+def _iter_unique_fields(spec: Spec, name: str, entity: Entity) -> Iterator[tuple[str, Place]]:
     path = ("entities", name, "kept_in", "unique")
-    if kept := entity.in_postgres or entity.in_sqlite:
-        for index, field in enumerate(kept.unique):
+    if persistence := entity.in_postgres or entity.in_sqlite:
+        for index, field in enumerate(persistence.unique):
             yield field, spec.place("lifecycle", *path, index)
     if entity.in_redis:
         for field in entity.in_redis.unique:
@@ -195,15 +208,15 @@ def _unique(spec: Spec, name: str, entity: Entity) -> Iterator[tuple[str, Place]
     wrong='Order: {fields: {slices: {number: 1, type: "repeated string"}}}  # and a server keeps orders',
     right="Order: {fields: {slices: {number: 1, type: json}}}",
 )
-def bad_column(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+def check_columns(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
         if entity.kept_in is None:
             continue
-        holds_all = {row.type for row in record.values()} if entity.in_s3 else set()
+        any_type = {row.type for row in record.values()} if entity.in_s3 else set()
         path = ("types", spec.proto_of[entity.record], "messages", entity.record, "fields")
         for field, row in record.items():
             simple = {*SCALARS} - {"bytes"} | {"repeated string"} if entity.in_redis else {*SCALARS}
-            if is_other_type(spec, row, *simple, *spec.enums, *holds_all):
+            if is_other_type(spec, row, *simple, *spec.enums, *any_type):
                 message = f"A server keeps every {name}, and '{field}' is of type {row.type}."
                 yield Finding(spec.place(*path, field, "type"), message, "Use a simple type, or json.")
             elif row.optional and field in (entity.key, entity.status, entity.listed_by):
@@ -218,28 +231,30 @@ def bad_column(spec: Spec) -> Iterator[Finding]:
     right="shown: {enum: Progress, as: {NOTED: PROGRESS_WAITING, BAKED: PROGRESS_READY}}",
     needs=("types",),
 )
-def bad_showing(spec: Spec) -> Iterator[Finding]:
+def check_shown_states(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         if (shown := entity.shown) is None:
             continue
         path = ("entities", name, "shown")
         place = spec.place("lifecycle", *path, "enum")
-        yield from unknown(spec, place, f"A {name} is shown as", shown.enum, spec.enums, "which is no enum")
-        enum, states = spec.enums.get(shown.enum), spec.enums.get(status_type(spec, entity))
+        yield from report_unknown(
+            spec, place, f"A {name} is shown as", shown.enum, spec.enums, "which is no enum"
+        )
+        enum, states = spec.enums.get(shown.enum), spec.enums.get(find_status_enum(spec, entity))
         if enum is None or states is None:
             continue
         values = [value for value, row in enum.values.items() if row.number]
         wanted = [state for state, row in states.values.items() if row.number]
         for state, value in shown.as_.items():
             place = spec.place("lifecycle", *path, "as", state, key=True)
-            yield from unknown(
+            yield from report_unknown(
                 spec, place, f"A {name} has the state", state, wanted, "which is none of its states"
             )
             place = spec.place("lifecycle", *path, "as", state)
             lack = f"which is no value of {shown.enum}"
-            yield from unknown(spec, place, f"A {name} in {state} is shown as", value, values, lack)
+            yield from report_unknown(spec, place, f"A {name} in {state} is shown as", value, values, lack)
         left_out = [state for state in wanted if state not in shown.as_]
         if left_out and set(shown.as_) <= set(wanted):
             place = spec.place("lifecycle", *path, "as", key=True)
-            message = f"Nobody is told of a {name} in {listed(left_out)}."
+            message = f"'shown' has no value for a {name} in {format_list(left_out)}."
             yield Finding(place, message, f"Add it with a value of {shown.enum}.")

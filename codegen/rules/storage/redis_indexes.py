@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from codegen.language.lifecycle import Entity
 from codegen.language.persistence import Index
 from codegen.language.types import MessageField
-from codegen.rules.lifecycle.entity_changes import Clocked, clocked
-from codegen.rules.lifecycle.record_fields import records_of, unknown_field
-from codegen.rules.lifecycle.references import status_type
-from codegen.rules.lookup import is_other_type, listed
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lifecycle.entity_changes import DueChange, iter_due_changes
+from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
+from codegen.rules.lifecycle.references import find_status_enum
+from codegen.rules.lookup import format_list, is_other_type
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.rules.storage.redis_keys import placeholders
 from codegen.source.spec import Spec, field_enum
 
@@ -26,14 +26,14 @@ LIST = "repeated string"
     spreads=True,
 )
 def bad_index(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+    for name, entity, record in iter_records(spec):
         yield from _parts_twice(spec, name, entity)
         for title, index in entity.in_redis.indexes.items() if entity.in_redis else ():
             for word, field in _fields(index):
                 here = (name, "kept_in", "indexes", title, *word)
                 place, subject = spec.place("lifecycle", "entities", *here), f"The index '{title}' goes by"
                 if field not in record:
-                    yield from unknown_field(spec, here, entity, field, record, subject)
+                    yield from report_unknown_field(spec, here, entity, field, record, subject)
                 elif word[-1] in ("only_if", "only_unless"):
                     if not record[field].optional:
                         message = f"{subject} whether '{field}' is set, which it always is."
@@ -92,7 +92,7 @@ def is_set_in(entity: Entity, field: str, state: str) -> bool:
 )
 def not_found_by_clock(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        for each in clocked(entity) if entity.kept_in else ():
+        for each in iter_due_changes(entity) if entity.kept_in else ():
             place = spec.place("lifecycle", "entities", name, *each.path, key=True)
             subject, due = f"'{each.name}'", each.due
             if due.at and due.holder_in:
@@ -115,7 +115,7 @@ def not_found_by_clock(spec: Spec) -> Iterator[Finding]:
                 yield from _by_holder(spec, name, entity, each)
 
 
-def _swept(spec: Spec, entity: Entity, each: Clocked) -> bool:
+def _swept(spec: Spec, entity: Entity, each: DueChange) -> bool:
     """Whether an index has what is due, and nothing that stands in its way."""
     where = _where(entity, each)
     record = spec.messages[entity.record].fields if entity.record in spec.messages else {}
@@ -132,13 +132,13 @@ def _swept(spec: Spec, entity: Entity, each: Clocked) -> bool:
     return False
 
 
-def _where(entity: Entity, each: Clocked) -> set[str]:
+def _where(entity: Entity, each: DueChange) -> set[str]:
     """The fields that what is due goes by; an index that has others, too, would not be looked through."""
     shift = entity.shifts.get(each.name) if each.path[0] == "shifts" else None
     return set(shift.where) if shift else set()
 
 
-def _by_holder(spec: Spec, name: str, entity: Entity, each: Clocked) -> Iterator[Finding]:
+def _by_holder(spec: Spec, name: str, entity: Entity, each: DueChange) -> Iterator[Finding]:
     place = spec.place("lifecycle", "entities", name, *each.path, "holder_in")
     state, holder = each.due.holder_in, entity.lease.holder if entity.lease else None
     if holder is None or entity.lease is None:
@@ -151,12 +151,12 @@ def _by_holder(spec: Spec, name: str, entity: Entity, each: Clocked) -> Iterator
         )
         yield Finding(place, message, f"Drive an edge from {entity.lease.state} so.")
     other = spec.lifecycle.entities.get(holder.entity)
-    enum = spec.enums.get(status_type(spec, other)) if other else None
+    enum = spec.enums.get(find_status_enum(spec, other)) if other else None
     if other is None or enum is None or state is None:
         return
     states = [value for value, row in enum.values.items() if row.number]
     lack = f"which is no state of a {holder.entity}"
-    yield from unknown(spec, place, f"'{each.name}' is due when the holder is in", state, states, lack)
+    yield from report_unknown(spec, place, f"'{each.name}' is due when the holder is in", state, states, lack)
     indexes = other.in_redis.indexes.values() if other.in_redis else ()
     if state in states and not any(state in index.in_ for index in indexes):
         message = f"'{each.name}' is due when a {holder.entity} is in {state}, and no index has those."
@@ -184,7 +184,7 @@ def no_listing(spec: Spec) -> Iterator[Finding]:
 
 def has_listing(spec: Spec, entity: Entity, order: str | None = None) -> bool:
     """Whether an index has every entity by its state, in some order or in this one."""
-    enum = spec.enums.get(status_type(spec, entity))
+    enum = spec.enums.get(find_status_enum(spec, entity))
     states = {value for value, row in enum.values.items() if row.number} if enum else set[str]()
     for index in entity.in_redis.indexes.values() if entity.in_redis else ():
         whole = states <= set(index.in_) and not index.only_if and not index.only_unless
@@ -208,10 +208,10 @@ def bad_writer(spec: Spec) -> Iterator[Finding]:
             continue
         place = spec.place("lifecycle", "entities", name, "kept_in", "outbox", "by")
         subject, known = f"The history of a {name} is written by", spec.services.components
-        yield from unknown(spec, place, subject, box.by, known, "which is no component")
+        yield from report_unknown(spec, place, subject, box.by, known, "which is no component")
         holders = (entity.held_by, *entity.shared_with)
         if box.by in known and box.by not in holders:
             message = f"{subject} {box.by}, which does not hold one."
             yield Finding(
-                place, message, f"Add {box.by} to 'shared_with', or name one of {listed(list(holders))}."
+                place, message, f"Add {box.by} to 'shared_with', or name one of {format_list(list(holders))}."
             )

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
-from codegen.rules.lifecycle.record_fields import records_of, unknown_field
-from codegen.rules.lookup import listed
+from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
+from codegen.rules.lookup import format_list
 from codegen.rules.rule import Finding, rule
 from codegen.rules.storage.key_names import ANY_TEXT, UUID, Name, literal, may_be_equal
 from codegen.source.spec import Spec, field_enum
@@ -78,7 +78,7 @@ def placeholders(pattern: str) -> list[str]:
     spreads=True,
 )
 def bad_key(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+    for name, entity, record in iter_records(spec):
         for key in keys_of(spec, entity):
             place, here = spec.place("lifecycle", "entities", name, *key.path), (name, *key.path)
             named = placeholders(key.pattern)
@@ -88,17 +88,17 @@ def bad_key(spec: Spec) -> Iterator[Finding]:
             lacking = [field for field in key.fields if field not in named]
             if strange and key.is_index and strange[0] in record:
                 message = f"{subject} '{strange[0]}', which is neither an enum nor the owner of the lease."
-                yield Finding(place, message, f"One of {listed(fields)} can be in it.")
+                yield Finding(place, message, f"One of {format_list(fields)} can be in it.")
             elif strange and key.is_index:
-                yield from unknown_field(spec, here, entity, strange[0], record, subject)
+                yield from report_unknown_field(spec, here, entity, strange[0], record, subject)
             elif strange:
-                hint = f"Only {listed(fields)} can be in it." if fields else "It has no {…}."
+                hint = f"Only {format_list(fields)} can be in it." if fields else "It has no {…}."
                 yield Finding(place, f"{subject} '{strange[0]}', which cannot be in it.", hint)
             elif lacking:
                 message = f"The key of {key.what} lacks '{lacking[0]}', so all would share one key."
                 yield Finding(place, message, f"Add '{{{lacking[0]}}}' to it.")
             elif len(named) > len(set(named)) or (key.is_index and len(named) > 1):
-                message = f"{subject} {listed(named)}, and one is all that it can have."
+                message = f"{subject} {format_list(named)}, and one is all that it can have."
                 if not key.is_index:
                     message = f"{subject} '{max(named, key=named.count)}' twice."
                 yield Finding(place, message, "Leave the others out.")
@@ -119,7 +119,7 @@ def _finite(spec: Spec, entity: Entity, record: Mapping[str, MessageField]) -> l
 )
 def key_twice(spec: Spec) -> Iterator[Finding]:
     seen: dict[tuple[str, str | None], list[tuple[str, Key, Name]]] = {}
-    for name, entity, record in records_of(spec):
+    for name, entity, record in iter_records(spec):
         if (kept := entity.in_redis) is None:
             continue
         # Creation moments of one kind of entity never repeat; the engine has the last one there.

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from codegen.language.lifecycle import Entity, Transition
 from codegen.language.persistence import Holder, Index, Lease
-from codegen.rules.lifecycle.record_fields import unknown_field
-from codegen.rules.lifecycle.references import status_type
-from codegen.rules.lookup import RANGES, fields_of, is_other_type, listed
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lifecycle.record_fields import report_unknown_field
+from codegen.rules.lifecycle.references import find_status_enum
+from codegen.rules.lookup import RANGES, format_list, get_fields, is_other_type
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.rules.storage.redis_indexes import LIST
 from codegen.rules.storage.redis_keys import placeholders
 from codegen.source.spec import Spec, field_enum
@@ -32,13 +32,17 @@ def bad_claim(spec: Spec) -> Iterator[Finding]:
             yield Finding(spec.place("lifecycle", *path, key=True), message, "Add 'index'.")
             continue
         place = spec.place("lifecycle", *path, "index")
-        yield from unknown(spec, place, f"A {name} is leased from", lease.index, indexes, "which is no index")
+        yield from report_unknown(
+            spec, place, f"A {name} is leased from", lease.index, indexes, "which is no index"
+        )
         if (index := indexes.get(lease.index)) is None:
             continue
         entering = {edge: row for edge, row in entity.transitions.items() if row.to == lease.state}
         missing = [row.from_ for row in entering.values() if row.from_ not in index.in_]
         if len(entering) > 1:
-            message = f"{listed(list(entering))} all lead to {lease.state}, and one alone takes the lease."
+            message = (
+                f"{format_list(list(entering))} all lead to {lease.state}, and one alone takes the lease."
+            )
             yield Finding(spec.place("lifecycle", *path, "state"), message, "Leave one of them.")
         elif missing:
             message = f"A {name} is leased from '{lease.index}', which has none in {missing[0]}."
@@ -88,7 +92,7 @@ def bad_order_of_service(spec: Spec) -> Iterator[Finding]:
     for name, entity, lease, indexes in _leased(spec):
         if (index := indexes.get(lease.index or "")) is None:
             continue
-        record = fields_of(spec, entity.record) or {}
+        record = get_fields(spec, entity.record) or {}
         named = [field for field in placeholders(index.key) if field in record]
         enum = field_enum(spec, record[named[0]]) if named else None
         values = [value for value, row in enum.values.items() if row.number] if enum else []
@@ -101,11 +105,11 @@ def bad_order_of_service(spec: Spec) -> Iterator[Finding]:
         for position, value in enumerate(lease.first if values else ()):
             place = spec.place("lifecycle", *path, "first", position)
             lack = f"which is no value of '{named[0]}'"
-            yield from unknown(spec, place, f"'{lease.index}' is served by", value, values, lack)
+            yield from report_unknown(spec, place, f"'{lease.index}' is served by", value, values, lack)
         left_out = [value for value in values if value not in lease.first]
         if left_out and set(lease.first) <= set(values):
             place = spec.place("lifecycle", *path, "first" if lease.first else "index", key=True)
-            message = f"Nobody is ever given a {name} of {listed(left_out)}."
+            message = f"Nobody is ever given a {name} of {format_list(left_out)}."
             yield Finding(place, message, f"Say all values of '{named[0]}' in 'first'.")
 
 
@@ -126,7 +130,7 @@ def bad_holder(spec: Spec) -> Iterator[Finding]:
             continue
         other, kept = spec.lifecycle.entities.get(holder.entity), entity.in_redis
         place = spec.place("lifecycle", *path, "entity")
-        yield from unknown(
+        yield from report_unknown(
             spec,
             place,
             f"A {name} is booked on",
@@ -151,14 +155,14 @@ def _server(entity: Entity) -> tuple[str, str | None]:
 
 
 def _states_of_holder(spec: Spec, path: Path, other: Entity, holder: Holder) -> Iterator[Finding]:
-    enum = spec.enums.get(status_type(spec, other))
+    enum = spec.enums.get(find_status_enum(spec, other))
     states = [value for value, row in enum.values.items() if row.number] if enum else []
     for position, state in enumerate(holder.in_ if states else ()):
         place, lack = (
             spec.place("lifecycle", *path, "in", position),
             f"which is no state of a {holder.entity}",
         )
-        yield from unknown(spec, place, "The holder is given more in", state, states, lack)
+        yield from report_unknown(spec, place, "The holder is given more in", state, states, lack)
 
 
 def _fields_of_holder(
@@ -170,11 +174,11 @@ def _fields_of_holder(
         ("needs", entity, holder.needs, (LIST,)),
     )
     for word, owner, field, types in wanted:
-        if (record := fields_of(spec, owner.record)) is None:
+        if (record := get_fields(spec, owner.record)) is None:
             continue
         place = spec.place("lifecycle", "entities", *path, word)
         if field not in record:
-            yield from unknown_field(spec, (*path, word), owner, field, record, f"'{word}' is")
+            yield from report_unknown_field(spec, (*path, word), owner, field, record, f"'{word}' is")
         elif is_other_type(spec, record[field], *types):
             kind = "a number" if word == "capacity" else "a list of texts"
             message = f"'{word}' is '{field}', which is of type {record[field].type}."
@@ -188,7 +192,9 @@ def _booking(
     spec: Spec, path: Path, lease: Lease, holder: Holder, indexes: dict[str, Index]
 ) -> Iterator[Finding]:
     place = spec.place("lifecycle", *path, "booked")
-    yield from unknown(spec, place, "Leases are booked in", holder.booked, indexes, "which is no index")
+    yield from report_unknown(
+        spec, place, "Leases are booked in", holder.booked, indexes, "which is no index"
+    )
     if booked := indexes.get(holder.booked):
         fits = booked.score is None and placeholders(booked.key) == [lease.owner]
         if not fits or booked.in_ != (lease.state,) or booked.only_if or booked.only_unless:
@@ -201,7 +207,7 @@ def _booking(
 
 def _parts(spec: Spec, path: Path, entity: Entity, lease: Lease, holder: Holder) -> Iterator[Finding]:
     source = entity.in_redis.indexes.get(lease.index or "") if entity.in_redis else None
-    row = (fields_of(spec, entity.record) or {}).get(holder.needs)
+    row = (get_fields(spec, entity.record) or {}).get(holder.needs)
     if source and row and row.type == LIST and (not source.parts or source.parts.by != holder.needs):
         place = spec.place("lifecycle", *path, "needs")
         message = f"Who takes from '{lease.index}' must offer '{holder.needs}', by which it has no parts."
@@ -239,7 +245,7 @@ def bad_hindrance(spec: Spec) -> Iterator[Finding]:
             if row.lease and row.lease.holder and row.lease.holder.entity == name
         ]
         lack = f"which is never leased to a {name}"
-        yield from unknown(spec, place, f"A {name} is not deleted while it holds a", held, known, lack)
+        yield from report_unknown(spec, place, f"A {name} is not deleted while it holds a", held, known, lack)
 
 
 def _leased(spec: Spec) -> Iterator[tuple[str, Entity, Lease, dict[str, Index]]]:

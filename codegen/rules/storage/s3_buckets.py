@@ -8,10 +8,10 @@ from typing import NamedTuple
 from codegen.language.lifecycle import Entity
 from codegen.language.s3_persistence import KeptInS3
 from codegen.language.types import MessageField
-from codegen.rules.lifecycle.entity_changes import clocked
-from codegen.rules.lifecycle.record_fields import records_of, unknown_field
-from codegen.rules.lookup import fields_of, is_other_type, listed
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lifecycle.entity_changes import iter_due_changes
+from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
+from codegen.rules.lookup import format_list, get_fields, is_other_type
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.rules.storage.redis_keys import placeholders
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
@@ -35,7 +35,7 @@ class Pattern(NamedTuple):
 
 def in_buckets(spec: Spec) -> Iterator[tuple[str, Entity, Record, KeptInS3]]:
     """Every entity that a bucket keeps and whose record is known."""
-    for name, entity, record in records_of(spec):
+    for name, entity, record in iter_records(spec):
         if entity.in_s3:
             yield name, entity, record, entity.in_s3
 
@@ -75,17 +75,17 @@ def bad_object_key(spec: Spec) -> Iterator[Finding]:
             times = [field for field in named if field in record and record[field].type == "timestamp"]
             subject = f"The key of {pattern.what} of a {name} has"
             if strange and strange[0] not in record and strange[0] != FIELD:
-                yield from unknown_field(spec, here, entity, strange[0], record, subject)
+                yield from report_unknown_field(spec, here, entity, strange[0], record, subject)
             elif strange:
                 message = f"{subject} '{strange[0]}', which cannot be in it."
-                yield Finding(place, message, f"It can have {listed(fields)}.")
+                yield Finding(place, message, f"It can have {format_list(fields)}.")
             elif lacking:
                 message = (
                     f"The key of {pattern.what} of a {name} lacks '{lacking[0]}', so all would share one."
                 )
                 yield Finding(place, message, f"Add '{{{lacking[0]}}}' to it.")
             elif len(named) > len(set(named)) or len(times) > 1:
-                twice = listed(times) if len(times) > 1 else f"'{max(named, key=named.count)}' twice"
+                twice = format_list(times) if len(times) > 1 else f"'{max(named, key=named.count)}' twice"
                 yield Finding(place, f"{subject} {twice}.", "Leave one of them out.")
             elif "indexes" in pattern.path and not pattern.key.endswith(f"/{{{entity.key}}}"):
                 message = f"The key of {pattern.what} of a {name} does not end with '{entity.key}'."
@@ -124,18 +124,17 @@ def bad_search(spec: Spec) -> Iterator[Finding]:
         if polls := kept.polls:
             place = spec.place("lifecycle", "entities", name, "kept_in", "polls", "index")
             subject = f"What is free of {name}s is looked for in"
-            yield from unknown(spec, place, subject, polls.index, kept.indexes, "which is no index")
+            yield from report_unknown(spec, place, subject, polls.index, kept.indexes, "which is no index")
             yield from _unfit_for_polls(spec, name, entity, kept, record)
         elif entity.lease:
             place = spec.place("lifecycle", "entities", name, "lease", key=True)
             message = f"A {name} is leased, and nothing says where those are that are free."
             yield Finding(place, message, "Say 'polls' in 'kept_in'.")
-        for path, edge, _, states, due in clocked(entity):
+        for path, edge, _, states, due in iter_due_changes(entity):
             if due.at and due.at in record and not _has_index(kept, due.at, states):
                 place = spec.place("lifecycle", "entities", name, *path, "at")
-                message = (
-                    f"'{edge}' is due at '{due.at}', and no index has {name}s in {listed([*states])} by it."
-                )
+                names = format_list([*states])
+                message = f"'{edge}' is due at '{due.at}', and no index has {name}s in {names} by it."
                 yield Finding(place, message, f"Add an index with '{{{due.at}}}' in its key.")
 
 
@@ -152,7 +151,7 @@ def _unfit_for_polls(
     free = [edge.from_ for edge in entity.transitions.values() if edge.to == lease.state]
     lacking = [state for state in dict.fromkeys(free) if index and state not in index.in_]
     if index and lacking:
-        message = f"What is free of {name}s is in {listed(lacking)}, which '{called}' lacks."
+        message = f"What is free of {name}s is in {format_list(lacking)}, which '{called}' lacks."
         yield Finding(place, message, "Add it to 'in' of the index.")
     elif index and lease.oldest_by in record and lease.oldest_by not in placeholders(index.key):
         message = f"The oldest {name} by '{lease.oldest_by}' goes first, and the index is not in that order."
@@ -178,7 +177,7 @@ def bad_large(spec: Spec) -> Iterator[Finding]:
             continue
         path = (name, "kept_in", "large")
         place, limits = spec.place("lifecycle", "entities", *path, "over"), spec.system.policies.limits
-        yield from unknown(
+        yield from report_unknown(
             spec, place, f"What is kept apart of a {name} is over the limit", large.over, limits
         )
         if large.over in limits and limits[large.over].unit != "bytes":
@@ -188,7 +187,7 @@ def bad_large(spec: Spec) -> Iterator[Finding]:
             key = spec.place("lifecycle", "entities", *path, "refs", field, key=True)
             if field not in record:
                 lack = f"which {entity.record} does not have"
-                yield from unknown(spec, key, f"A {name} keeps apart", field, record, lack)
+                yield from report_unknown(spec, key, f"A {name} keeps apart", field, record, lack)
             elif is_other_type(spec, record[field], "json"):
                 message = f"A {name} keeps '{field}' apart, which is of type {record[field].type}."
                 yield Finding(key, message, "Only JSON is kept apart.")
@@ -198,9 +197,9 @@ def bad_large(spec: Spec) -> Iterator[Finding]:
 def _bad_ref(spec: Spec, path: Path, entity: Entity, record: Record, ref: str) -> Iterator[Finding]:
     subject = f"Where '{path[-1]}' is, is said by"
     if ref not in record:
-        yield from unknown_field(spec, path, entity, ref, record, subject)
+        yield from report_unknown_field(spec, path, entity, ref, record, subject)
         return
-    place, inner = spec.place("lifecycle", "entities", *path), fields_of(spec, record[ref].type) or {}
+    place, inner = spec.place("lifecycle", "entities", *path), get_fields(spec, record[ref].type) or {}
     texts = {field for field, row in inner.items() if row.type == "string"}
     if not {"key", "version"} <= texts or not record[ref].optional or not inner["version"].optional:
         message = f"{subject} '{ref}', which is of type {record[ref].type}."

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from codegen.rules.lifecycle.entity_changes import changes, is_variable
-from codegen.rules.lifecycle.record_fields import unknown_field
-from codegen.rules.lookup import RANGES, fields_of, listed
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lifecycle.entity_changes import is_variable, iter_changes
+from codegen.rules.lifecycle.record_fields import report_unknown_field
+from codegen.rules.lookup import RANGES, format_list, get_fields
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.rules.storage.s3_buckets import Record, in_buckets
-from codegen.rules.storage.updates import bad_where
+from codegen.rules.storage.updates import check_where
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
 
@@ -41,15 +41,15 @@ def _no_number(
 ) -> Iterator[Finding]:
     place, (first, _, rest) = spec.place("lifecycle", "entities", *here), path.partition(".")
     if first not in record:
-        yield from unknown(spec, place, subject, path, record, f"which {message} does not have")
+        yield from report_unknown(spec, place, subject, path, record, f"which {message} does not have")
         return
     row = record[first]
     if rest:
-        inner = fields_of(spec, row.type)
+        inner = get_fields(spec, row.type)
         if inner is None or rest not in inner:
             known = [f"{first}.{each}" for each in inner or ()]
             lack = f"which {message} does not have"
-            yield from unknown(spec, place, subject, path, known, lack)
+            yield from report_unknown(spec, place, subject, path, known, lack)
             return
         row = inner[rest]
     if row.type not in _NUMBERS:
@@ -70,7 +70,9 @@ def bad_choice(spec: Spec) -> Iterator[Finding]:
     for name, entity, record, _ in in_buckets(spec):
         for edge, row in entity.transitions.items():
             for field, value in row.where.items():
-                yield from bad_where(spec, (name, "transitions", edge, "where", field), entity, record, value)
+                yield from check_where(
+                    spec, (name, "transitions", edge, "where", field), entity, record, value
+                )
     for name, entity in spec.lifecycle.entities.items():
         plain = [(row.from_, row.to) for row in entity.transitions.values() if not row.by_name]
         for edge, row in entity.transitions.items():
@@ -86,15 +88,15 @@ def bad_choice(spec: Spec) -> Iterator[Finding]:
     wrong='due: {gives: {error: "nobody came ({gardner})"}, …}',
     right='due: {gives: {error: "nobody came ({gardener})"}, …}',
 )
-def bad_telling(spec: Spec) -> Iterator[Finding]:
+def check_due_texts(spec: Spec) -> Iterator[Finding]:
     for name, entity, record, _ in in_buckets(spec):
-        for path, edge, row in changes(entity):
+        for path, edge, row in iter_changes(entity):
             for given, text in row.due.gives.items() if row.due else ():
                 here = (name, *path, "due", "gives", given)
                 for field in re.findall(r"\{([^{}]*)\}", text):
                     if field not in record:
                         subject = f"What '{edge}' is given tells of"
-                        yield from unknown_field(spec, here, entity, field, record, subject)
+                        yield from report_unknown_field(spec, here, entity, field, record, subject)
 
 
 @rule(
@@ -120,13 +122,13 @@ def bad_switch(spec: Spec) -> Iterator[Finding]:
             place, row = spec.place("lifecycle", "entities", name, *path), variables.get(variable)
             subject, fitting = f"{what} is in", [each for each, row in variables.items() if row.type == kind]
             if row is None:
-                yield from unknown(spec, place, subject, variable, fitting)
+                yield from report_unknown(spec, place, subject, variable, fitting)
             elif row.type != kind:
                 message = f"{subject} {variable}, which is of type {row.type}."
                 yield Finding(place, message, f"Name a variable of type {kind}.")
             elif kind == "choice" and set(row.choices) != set(_MODES):
                 message = f"{subject} {variable}, which has other choices."
-                yield Finding(place, message, f"Its choices are {listed([*_MODES])}.")
+                yield Finding(place, message, f"Its choices are {format_list([*_MODES])}.")
             elif row.default is None and not row.required:
                 message = f"{subject} {variable}, which may be left unset."
                 yield Finding(place, message, f"Give a default to {variable} in environment.yaml.")
@@ -136,5 +138,5 @@ def bad_switch(spec: Spec) -> Iterator[Finding]:
                     each for each in readers if row.read_by != "everyone" and each not in row.read_by
                 )
                 if deaf and kind == "bool":
-                    message = f"{subject} {variable}, which {listed(deaf)} does not read."
+                    message = f"{subject} {variable}, which {format_list(deaf)} does not read."
                     yield Finding(place, message, f"Add it to 'read_by' of {variable} in environment.yaml.")

@@ -1,4 +1,4 @@
-"""Rules of lifecycle.yaml about what Redis writes beyond states: copies, fills, growth, and shifts."""
+"""Rules of lifecycle.yaml about writes beyond the state: copies, fills, growth, and updates (`shifts`)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from codegen.language.lifecycle import Entity, Shift, Transition
 from codegen.language.types import MessageField
-from codegen.rules.lifecycle.entity_changes import changes
-from codegen.rules.lifecycle.record_fields import records_of, unknown_field
-from codegen.rules.lookup import RANGES, is_other_type, listed, misfit
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lifecycle.entity_changes import iter_changes
+from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
+from codegen.rules.lookup import RANGES, find_misfit, format_list, is_other_type
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import Spec, field_enum
 from codegen.source.yaml_reader import Path
 
@@ -22,22 +22,22 @@ Record = Mapping[str, MessageField]
     wrong="drop: {copies: {urgency: plate}}",
     right="drop: {copies: {urgency: size}}",
 )
-def bad_copy(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+def check_copies(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
         copies: list[tuple[Path, str, Mapping[str, str]]] = [(("create",), "create", entity.create.copies)]
         copies += [(("transitions", edge), edge, row.copies) for edge, row in entity.transitions.items()]
         for path, what, fields in copies:
             for target, source in fields.items():
                 here = (name, *path, "copies", target)
-                yield from _bad_copy(spec, here, entity, record, what, target, source)
+                yield from _check_copy(spec, here, entity, record, what, target, source)
 
 
-def _bad_copy(
+def _check_copy(
     spec: Spec, here: Path, entity: Entity, record: Record, what: str, target: str, source: str
 ) -> Iterator[Finding]:
     for field in (target, source):
         if field not in record:
-            yield from unknown_field(spec, here, entity, field, record, f"'{what}' copies")
+            yield from report_unknown_field(spec, here, entity, field, record, f"'{what}' copies")
             return
     into, out = record[target], record[source]
     if target in (entity.key, entity.status):
@@ -59,21 +59,21 @@ def _bad_copy(
     wrong="fills: {trip_seconds: {by: size, of: {SMALL: SMALL_SECONDS}}}  # and there are large ones",
     right="fills: {trip_seconds: {by: size, of: {SMALL: SMALL_SECONDS, LARGE: LARGE_SECONDS}}}",
 )
-def bad_fill(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+def check_fills(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
         for field, fill in entity.create.fills.items():
             here = (name, "create", "fills", field)
             place = spec.place("lifecycle", "entities", *here, key=True)
             if field not in record:
                 lack = f"which {entity.record} does not have"
-                yield from unknown(spec, place, "Something stands in for", field, record, lack)
+                yield from report_unknown(spec, place, "Something stands in for", field, record, lack)
                 continue
             if not record[field].optional or is_other_type(spec, record[field], *RANGES):
                 message = f"Something stands in for '{field}', which is no number that may be absent."
                 yield Finding(place, message, "Name an optional whole number.")
             if fill.by not in record:
                 subject = f"What stands in for '{field}' depends on"
-                yield from unknown_field(spec, (*here, "by"), entity, fill.by, record, subject)
+                yield from report_unknown_field(spec, (*here, "by"), entity, fill.by, record, subject)
                 continue
             enum = field_enum(spec, record[fill.by])
             if enum is None:
@@ -84,10 +84,10 @@ def bad_fill(spec: Spec) -> Iterator[Finding]:
             for value in fill.of:
                 there = spec.place("lifecycle", "entities", *here, "of", value, key=True)
                 lack = f"which is no value of '{fill.by}'"
-                yield from unknown(spec, there, f"'{field}' is filled in for", value, values, lack)
+                yield from report_unknown(spec, there, f"'{field}' is filled in for", value, values, lack)
             left_out = [value for value in values if value not in fill.of]
             if left_out and set(fill.of) <= set(values):
-                message = f"Nothing stands in for '{field}' of {listed(left_out)}."
+                message = f"Nothing stands in for '{field}' of {format_list(left_out)}."
                 yield Finding(place, message, f"Name a variable for each value of '{fill.by}'.")
 
 
@@ -98,14 +98,14 @@ def bad_fill(spec: Spec) -> Iterator[Finding]:
     right="refuses: {index: waiting, most: YARD_ROOM}",
     needs=("lifecycle",),
 )
-def bad_ceiling(spec: Spec) -> Iterator[Finding]:
+def check_ceilings(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         if (refuses := entity.create.refuses) is None or entity.in_redis is None:
             continue
         place = spec.place("lifecycle", "entities", name, "create", "refuses", "index")
         indexes = entity.in_redis.indexes
         subject = f"A {name} is refused when there are too many in"
-        yield from unknown(spec, place, subject, refuses.index, indexes, "which is no index")
+        yield from report_unknown(spec, place, subject, refuses.index, indexes, "which is no index")
         if refuses.index in indexes and entity.initial not in indexes[refuses.index].in_:
             message = f"{subject} '{refuses.index}', which none in {entity.initial} is in."
             yield Finding(place, message, "Name an index that new ones enter.")
@@ -117,15 +117,15 @@ def bad_ceiling(spec: Spec) -> Iterator[Finding]:
     wrong="find: {clears: [drops]}",
     right="find: {sets: {drops: 0}}",
 )
-def bad_clear(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+def check_clears(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
         own = (entity.lease.expires,) if entity.lease else ()
-        for path, what, row in changes(entity):
+        for path, what, row in iter_changes(entity):
             for index, field in enumerate(row.clears):
                 here = (name, *path, "clears", index)
                 place = spec.place("lifecycle", "entities", *here)
                 if field not in record:
-                    yield from unknown_field(spec, here, entity, field, record, f"'{what}' clears")
+                    yield from report_unknown_field(spec, here, entity, field, record, f"'{what}' clears")
                 elif not record[field].optional:
                     message = f"'{what}' clears '{field}', which is always there."
                     yield Finding(place, message, f"Say by 'sets' what '{field}' becomes.")
@@ -140,19 +140,19 @@ def bad_clear(spec: Spec) -> Iterator[Finding]:
     wrong="find: {sets: {drops: 0}, copies: {drops: trips}}",
     right="find: {sets: {drops: 0}}",
 )
-def written_in_two_ways(spec: Spec) -> Iterator[Finding]:
+def check_fields_written_once(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        for path, what, row in changes(entity):
+        for path, what, row in iter_changes(entity):
             first: dict[str, str] = {}
-            for word, field, where in _writes(row):
+            for word, field, where in _iter_writes(row):
                 if (other := first.setdefault(field, word)) != word:
                     place = spec.place("lifecycle", "entities", name, *path, *where)
                     message = f"'{what}' writes '{field}' by '{word}' and by '{other}'."
                     yield Finding(place, message, "Do one of the two.")
 
 
-def _writes(row: Transition | Shift) -> Iterator[tuple[str, str, Path]]:
-    """The word, the field and the place of all that a change writes."""
+def _iter_writes(row: Transition | Shift) -> Iterator[tuple[str, str, Path]]:
+    """Iterate over keyword, field and path of all that a change writes."""
     words = ("stamps", "sets", "takes", "copies", "grows", "clears")
     for word in words:
         for index, field in enumerate(getattr(row, word, ())):
@@ -167,13 +167,13 @@ def _writes(row: Transition | Shift) -> Iterator[tuple[str, str, Path]]:
     wrong="drop: {grows: {plate: {times: 1.5, most: MOST_SECONDS}}}",
     right="drop: {grows: {trip_seconds: {times: 1.5, most: MOST_SECONDS}}}",
 )
-def bad_growth(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+def check_growth(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
         for edge, row in entity.transitions.items():
             for field in row.grows:
                 here = (name, "transitions", edge, "grows", field)
                 if field not in record:
-                    yield from unknown_field(spec, here, entity, field, record, f"'{edge}' lets grow")
+                    yield from report_unknown_field(spec, here, entity, field, record, f"'{edge}' lets grow")
                 elif is_other_type(spec, record[field], *RANGES):
                     place = spec.place("lifecycle", "entities", *here, key=True)
                     message = f"'{edge}' lets '{field}' grow, which is of type {record[field].type}."
@@ -187,8 +187,8 @@ def bad_growth(spec: Spec) -> Iterator[Finding]:
     right="hurry: {in: [PARKED], where: {size: SMALL}, sets: {urgency: LARGE}}",
     needs=("lifecycle", "types"),
 )
-def bad_shift(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in records_of(spec):
+def check_updates(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in iter_records(spec):
         for title, shift in entity.shifts.items():
             path = ("entities", name, "shifts", title)
             place = spec.place("lifecycle", *path, key=True)
@@ -198,7 +198,7 @@ def bad_shift(spec: Spec) -> Iterator[Finding]:
             if not (shift.stamps or shift.sets or shift.takes or shift.clears):
                 yield Finding(place, f"'{title}' changes nothing.", "Say what it writes, or remove it.")
             for field, value in shift.where.items():
-                yield from bad_where(spec, (name, "shifts", title, "where", field), entity, record, value)
+                yield from check_where(spec, (name, "shifts", title, "where", field), entity, record, value)
             if shift.fenced and (entity.lease is None or shift.in_ != (entity.lease.state,)):
                 message = f"'{title}' is for the holder of the lease, and a {name} is never leased."
                 if entity.lease:
@@ -213,17 +213,17 @@ def bad_shift(spec: Spec) -> Iterator[Finding]:
                 yield Finding(there, message, "What has ended stays as it is.")
 
 
-def bad_where(spec: Spec, here: Path, entity: Entity, record: Record, value: str) -> Iterator[Finding]:
-    """A finding for what a change goes by, where that is no enum of the record, or has no such value."""
+def check_where(spec: Spec, here: Path, entity: Entity, record: Record, value: str) -> Iterator[Finding]:
+    """Check that the condition of a change is an enum of the record that has the value."""
     title, field = str(here[2]), str(here[-1])
     if field not in record:
-        yield from unknown_field(spec, here, entity, field, record, f"'{title}' depends on")
+        yield from report_unknown_field(spec, here, entity, field, record, f"'{title}' depends on")
         return
     if field_enum(spec, record[field]) is None:
         place = spec.place("lifecycle", "entities", *here, key=True)
         message = f"'{title}' depends on '{field}', which is of type {record[field].type}."
         yield Finding(place, message, "Name an enum.")
-    elif wrong := misfit(spec, record[field].type, value):
+    elif wrong := find_misfit(spec, record[field].type, value):
         message = f"'{title}' depends on '{field}', but that {wrong.problem}."
         yield Finding(spec.place("lifecycle", "entities", *here), message, wrong.hint)
 
@@ -234,16 +234,20 @@ def bad_where(spec: Spec, here: Path, entity: Entity, record: Record, value: str
     wrong="drop: {takes: {complaint: {from: complaint}}, due: {at: until, gives: {comment: late}, …}}",
     right="drop: {takes: {complaint: {from: complaint}}, due: {at: until, gives: {complaint: late}, …}}",
 )
-def given_in_vain(spec: Spec) -> Iterator[Finding]:
+def check_due_arguments(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        for path, what, row in changes(entity):
-            taken = [take.from_ for take in row.takes.values()]
+        for path, what, row in iter_changes(entity):
+            accepted = [take.from_ for take in row.takes.values()]
             clocks = {"due": row.due}
             if isinstance(row, Transition):
-                taken += [row.reason] if row.reason else []
+                accepted += [row.reason] if row.reason else []
                 clocks["also_due"] = row.also_due
             for word, due in clocks.items():
-                for given in due.gives if due else ():
-                    place = spec.place("lifecycle", "entities", name, *path, word, "gives", given, key=True)
+                for argument in due.gives if due else ():
+                    place = spec.place(
+                        "lifecycle", "entities", name, *path, word, "gives", argument, key=True
+                    )
                     lack = "which it does not take"
-                    yield from unknown(spec, place, f"The clock gives '{what}'", given, taken, lack)
+                    yield from report_unknown(
+                        spec, place, f"The clock gives '{what}'", argument, accepted, lack
+                    )

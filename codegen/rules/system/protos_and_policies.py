@@ -1,12 +1,12 @@
-"""Rules of system.yaml: protos and policies."""
+"""Rules of system.yaml about protos, policies and the page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from string import Formatter
 
-from codegen.rules.lookup import fields_of
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lookup import get_fields
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import Spec, type_ref
 
 
@@ -17,12 +17,12 @@ from codegen.source.spec import Spec, type_ref
     right="internal: {file: internal.proto, package: tasks.internal, imports: [public]}",
     spreads=True,
 )
-def unknown_import(spec: Spec) -> Iterator[Finding]:
+def check_imports_exist(spec: Spec) -> Iterator[Finding]:
     for name, proto in spec.system.protos.items():
         for index, imported in enumerate(proto.imports):
             place = spec.place("system", "protos", name, "imports", index)
             others = [other for other in spec.system.protos if other != name]
-            yield from unknown(spec, place, f"The proto '{name}' imports", imported, others)
+            yield from report_unknown(spec, place, f"The proto '{name}' imports", imported, others)
 
 
 @rule(
@@ -32,31 +32,31 @@ def unknown_import(spec: Spec) -> Iterator[Finding]:
     right="public: {}\ninternal: {imports: [public]}",
     spreads=True,
 )
-def import_cycle(spec: Spec) -> Iterator[Finding]:
+def check_import_cycles(spec: Spec) -> Iterator[Finding]:
     protos = spec.system.protos
-    told: set[str] = set()
+    reported: set[str] = set()
     for name in protos:
-        way = _way_back(spec, name)
-        if way and told.isdisjoint(way):
-            told.update(way)
-            index = protos[name].imports.index(way[0])
+        cycle = _find_import_cycle(spec, name)
+        if cycle and reported.isdisjoint(cycle):
+            reported.update(cycle)
+            index = protos[name].imports.index(cycle[0])
             place = spec.place("system", "protos", name, "imports", index)
-            message = f"The proto '{name}' imports itself by way of {' -> '.join([name, *way])}."
+            message = f"The proto '{name}' imports itself by way of {' -> '.join([name, *cycle])}."
             yield Finding(place, message, "Move what both need into a proto that imports neither.")
 
 
-def _way_back(spec: Spec, start: str) -> list[str]:
-    """The shortest way of imports from a proto to itself, without its beginning; empty if there is none."""
-    ways = [[start]]
+def _find_import_cycle(spec: Spec, start: str) -> list[str]:
+    """Find the shortest cycle of imports from a proto to itself, without its start; empty if none."""
+    paths = [[start]]
     seen: set[str] = set()
-    for way in ways:
-        proto = spec.system.protos.get(way[-1])
+    for path in paths:
+        proto = spec.system.protos.get(path[-1])
         for imported in proto.imports if proto else ():
-            if imported == start and len(way) > 1:
-                return [*way[1:], start]
+            if imported == start and len(path) > 1:
+                return [*path[1:], start]
             if imported not in seen:
                 seen.add(imported)
-                ways.append([*way, imported])
+                paths.append([*path, imported])
     return []
 
 
@@ -66,7 +66,7 @@ def _way_back(spec: Spec, start: str) -> list[str]:
     wrong="public: {file: tasks.proto}\ninternal: {file: tasks.proto}",
     right="public: {file: tasks.proto}\ninternal: {file: tasks_internal.proto}",
 )
-def file_twice(spec: Spec) -> Iterator[Finding]:
+def check_files_unique(spec: Spec) -> Iterator[Finding]:
     first: dict[str, str] = {}
     for name, proto in spec.system.protos.items():
         if other := first.get(proto.file):
@@ -82,13 +82,13 @@ def file_twice(spec: Spec) -> Iterator[Finding]:
     wrong="job_records: {bound: MAX_JOBS, unit: records, of: terminal, evicts: oldest}",
     right="job_records: {bound: MAX_RETAINED_JOBS, unit: records, of: terminal, evicts: oldest}",
 )
-def bad_bound(spec: Spec) -> Iterator[Finding]:
+def check_retention_bounds(spec: Spec) -> Iterator[Finding]:
     variables = spec.environment.variables
     for name, retention in spec.system.policies.retention.items():
         place = spec.place("system", "policies", "retention", name, "bound")
         numbers = [each for each, row in variables.items() if row.type == "int"]
         if retention.bound not in variables:
-            yield from unknown(spec, place, f"'{name}' is bounded by", retention.bound, numbers)
+            yield from report_unknown(spec, place, f"'{name}' is bounded by", retention.bound, numbers)
         elif retention.bound not in numbers:
             kind = variables[retention.bound].type
             message = f"'{name}' is bounded by '{retention.bound}', which is of type {kind}."
@@ -102,19 +102,19 @@ def bad_bound(spec: Spec) -> Iterator[Finding]:
     right="log_fields: [job_id]",
     needs=("types", "services", "errors"),
 )
-def unknown_log_field(spec: Spec) -> Iterator[Finding]:
-    known = {field for row in spec.methods.values() for field in fields_of(spec, row.request) or ()}
+def check_log_fields(spec: Spec) -> Iterator[Finding]:
+    known = {field for row in spec.methods.values() for field in get_fields(spec, row.request) or ()}
     for condition in spec.errors.conditions.values():
-        known |= set(arguments(condition.message or ""))
+        known |= set(list_arguments(condition.message or ""))
     for index, name in enumerate(spec.system.policies.log_fields):
         place = spec.place("system", "policies", "log_fields", index)
-        yield from unknown(
+        yield from report_unknown(
             spec, place, "Log lines carry", name, known, "which is no field of a request or a condition"
         )
 
 
-def arguments(message: str) -> list[str]:
-    """The names in the braces of a message template; none if it is no template."""
+def list_arguments(message: str) -> list[str]:
+    """List the names in the braces of a message template; none if it is no template."""
     try:
         return [name for _, name, _, _ in Formatter().parse(message) if name]
     except ValueError:
@@ -127,7 +127,7 @@ def arguments(message: str) -> list[str]:
     wrong="offset: {default_size: 500, max_size: 200, max_token: 99, max_token_digits: 2}",
     right="offset: {default_size: 50, max_size: 200, max_token: 99, max_token_digits: 2}",
 )
-def bad_policy(spec: Spec) -> Iterator[Finding]:
+def check_policies(spec: Spec) -> Iterator[Finding]:
     policies = spec.system.policies
     for name, retry in policies.retry.items():
         place = spec.place("system", "policies", "retry", name, key=True)
@@ -167,7 +167,7 @@ def bad_policy(spec: Spec) -> Iterator[Finding]:
     severity="warning",
     needs=("system", "types", "services"),
 )
-def unused_import(spec: Spec) -> Iterator[Finding]:
+def check_imports_used(spec: Spec) -> Iterator[Finding]:
     used: dict[str, set[str]] = {name: set() for name in spec.system.protos}
     for proto, types in spec.types.root.items():
         for message in types.messages.values():
@@ -194,28 +194,34 @@ def unused_import(spec: Spec) -> Iterator[Finding]:
     needs=("system", "callers", "lifecycle", "types", "environment"),
     spreads=True,
 )
-def bad_page(spec: Spec) -> Iterator[Finding]:
+def check_page(spec: Spec) -> Iterator[Finding]:
     if (page := spec.system.page) is None:
         return
     place = spec.place("system", "page", "principal")
     lack = "who is no principal"
-    yield from unknown(spec, place, "The page acts as", page.principal, spec.callers.principals, lack)
-    shown = {name: row for name, row in spec.lifecycle.entities.items() if row.in_s3}
+    yield from report_unknown(spec, place, "The page acts as", page.principal, spec.callers.principals, lack)
+    in_buckets = {name: row for name, row in spec.lifecycle.entities.items() if row.in_s3}
     if page.principal in spec.services.components:
         message = f"The page acts as {page.principal}, which is a component."
         yield Finding(place, message, "Name a principal of its own.")
-    elif not shown:
+    elif not in_buckets:
         key = spec.place("system", "page", key=True)
         yield Finding(key, "The page shows nothing: no entity is in a bucket.", "Remove 'page'.")
     elif watched := page.watches:
         here = ("page", "watches")
         entity, lack = spec.place("system", *here, "entity"), "which is in no bucket"
-        yield from unknown(spec, entity, "The page watches", watched.entity, shown, lack)
-        record = fields_of(spec, shown[watched.entity].record) or {} if watched.entity in shown else None
+        yield from report_unknown(spec, entity, "The page watches", watched.entity, in_buckets, lack)
+        record = (
+            get_fields(spec, in_buckets[watched.entity].record) or {}
+            if watched.entity in in_buckets
+            else None
+        )
         if record is not None and (watched.by not in record or record[watched.by].type != "timestamp"):
             times = [name for name, row in record.items() if row.type == "timestamp"]
             by, lack = spec.place("system", *here, "by"), "which is no time of its record"
-            yield from unknown(spec, by, f"The page watches a {watched.entity} by", watched.by, times, lack)
+            yield from report_unknown(
+                spec, by, f"The page watches a {watched.entity} by", watched.by, times, lack
+            )
         row = spec.environment.variables.get(watched.silent)
         if row is None or row.type not in ("int", "number") or row.default is None:
             numbers = [
@@ -224,4 +230,4 @@ def bad_page(spec: Spec) -> Iterator[Finding]:
                 if each.type in ("int", "number") and each.default is not None
             ]
             silent, lack = spec.place("system", *here, "silent"), "which is no number with a default"
-            yield from unknown(spec, silent, "The page waits for", watched.silent, numbers, lack)
+            yield from report_unknown(spec, silent, "The page waits for", watched.silent, numbers, lack)

@@ -1,4 +1,4 @@
-"""Rules of types.yaml about the rules of fields: each must make sense for the type of its field."""
+"""Rules of types.yaml about the rules of fields: each must apply to the type of its field."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codegen.language.types import FieldRules, ItemRules, MessageField
-from codegen.rules.lookup import RANGES, misfit
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.lookup import RANGES, find_misfit
+from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.source.spec import SCALARS, Spec, type_ref
 from codegen.source.yaml_reader import Path
 
@@ -47,14 +47,14 @@ _FITS: dict[str, tuple[str, ...]] = {
     "page_size": ("uint32", "uint64"),
     "page_token": _TEXT,
 }
-"""The kinds of field that each rule makes sense for."""
+"""The kinds of field that each rule applies to."""
 
 _UNITS = {"max_length": "characters", "max_bytes": "bytes", "max_items": "items", "cut": "bytes"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Ruled:
-    """A field, or the elements of a list, with the rules it has."""
+class _RuledField:
+    """A field, or the elements of a list, with its rules."""
 
     path: Path
     type: str
@@ -72,14 +72,14 @@ class _Ruled:
     wrong="cancel_requested: {number: 1, type: bool, rules: {non_empty: true}}",
     right="cancel_requested: {number: 1, type: bool, rules: {must_be: true}}",
 )
-def rule_misfit(spec: Spec) -> Iterator[Finding]:
-    for ruled in _ruled(spec):
-        kind = _kind(spec, ruled.type)
-        for name in _used(ruled.rules):
+def check_rule_kinds(spec: Spec) -> Iterator[Finding]:
+    for ruled in _iter_ruled_fields(spec):
+        kind = _find_kind(spec, ruled.type)
+        for name in _list_used_rules(ruled.rules):
             if kind and kind not in _FITS[name]:
                 message = f"The rule '{name}' does not fit '{ruled.name}', which is of type {ruled.type}."
-                fitting = [each for each, kinds in _FITS.items() if kind in kinds]
-                hint = f"For this type there are: {', '.join(fitting)}." if fitting else ""
+                matching = [each for each, kinds in _FITS.items() if kind in kinds]
+                hint = f"For this type there are: {', '.join(matching)}." if matching else ""
                 yield Finding(spec.place("types", *ruled.path, name, key=True), message, hint)
 
 
@@ -89,8 +89,8 @@ def rule_misfit(spec: Spec) -> Iterator[Finding]:
     wrong="sort: {number: 1, type: JobSort, rules: {default: NEWEST}}",
     right="sort: {number: 1, type: JobSort, rules: {default: CREATED_AT_DESC}}",
 )
-def value_misfit(spec: Spec) -> Iterator[Finding]:
-    for ruled in _ruled(spec):
+def check_rule_values(spec: Spec) -> Iterator[Finding]:
+    for ruled in _iter_ruled_fields(spec):
         named: list[tuple[Path, object]] = [
             (("one_of", index), value) for index, value in enumerate(ruled.rules.one_of or ())
         ]
@@ -98,7 +98,9 @@ def value_misfit(spec: Spec) -> Iterator[Finding]:
             if (value := getattr(ruled.rules, word)) is not None:
                 named.append(((word,), value))
         for path, value in named:
-            if _kind(spec, ruled.type) in _FITS[str(path[0])] and (wrong := misfit(spec, ruled.type, value)):
+            if _find_kind(spec, ruled.type) in _FITS[str(path[0])] and (
+                wrong := find_misfit(spec, ruled.type, value)
+            ):
                 place = spec.place("types", *ruled.path, *path)
                 yield Finding(place, f"'{ruled.name}' {wrong.problem}.", wrong.hint)
 
@@ -109,8 +111,8 @@ def value_misfit(spec: Spec) -> Iterator[Finding]:
     wrong='code: {number: 1, type: string, rules: {pattern: "[0-9"}}',
     right='code: {number: 1, type: string, rules: {pattern: "[0-9]+"}}',
 )
-def bad_pattern(spec: Spec) -> Iterator[Finding]:
-    for ruled in _ruled(spec):
+def check_patterns(spec: Spec) -> Iterator[Finding]:
+    for ruled in _iter_ruled_fields(spec):
         if ruled.rules.pattern is not None:
             try:
                 re.compile(ruled.rules.pattern)
@@ -125,8 +127,8 @@ def bad_pattern(spec: Spec) -> Iterator[Finding]:
     wrong="size: {number: 1, type: uint32, rules: {min: 10, max: 1}}",
     right="size: {number: 1, type: uint32, rules: {min: 1, max: 10}}",
 )
-def empty_bounds(spec: Spec) -> Iterator[Finding]:
-    for ruled in _ruled(spec):
+def check_bounds(spec: Spec) -> Iterator[Finding]:
+    for ruled in _iter_ruled_fields(spec):
         rules = ruled.rules
         longest = rules.max_length if isinstance(rules.max_length, int) else None
         pairs = [
@@ -141,10 +143,10 @@ def empty_bounds(spec: Spec) -> Iterator[Finding]:
                 yield Finding(
                     place, f"'{ruled.name}' has {low_name} {low}, above {high_name} {high}.", "Swap them."
                 )
-            yield from _out_of_range(spec, ruled, (low_name, low), (high_name, high))
+            yield from _check_range(spec, ruled, (low_name, low), (high_name, high))
 
 
-def _out_of_range(spec: Spec, ruled: _Ruled, *bounds: tuple[str, int | None]) -> Iterator[Finding]:
+def _check_range(spec: Spec, ruled: _RuledField, *bounds: tuple[str, int | None]) -> Iterator[Finding]:
     least, greatest = RANGES.get(ruled.type, (None, None))
     for name, bound in bounds:
         if (
@@ -164,9 +166,9 @@ def _out_of_range(spec: Spec, ruled: _Ruled, *bounds: tuple[str, int | None]) ->
     wrong="reason: {number: 1, type: string, rules: {cut: stored_txt}}",
     right="reason: {number: 1, type: string, rules: {cut: stored_text}}",
 )
-def bad_limit(spec: Spec) -> Iterator[Finding]:
+def check_limits(spec: Spec) -> Iterator[Finding]:
     limits = spec.system.policies.limits
-    for ruled in _ruled(spec):
+    for ruled in _iter_ruled_fields(spec):
         for rule_name, unit in _UNITS.items():
             limit = getattr(ruled.rules, rule_name, None)
             if limit is None:
@@ -177,7 +179,9 @@ def bad_limit(spec: Spec) -> Iterator[Finding]:
                     yield Finding(place, f"The {rule_name} of '{ruled.name}' is {limit}.", "Give at least 1.")
                 continue
             place = spec.place("types", *ruled.path, rule_name)
-            yield from unknown(spec, place, f"The {rule_name} of '{ruled.name}' is the limit", limit, limits)
+            yield from report_unknown(
+                spec, place, f"The {rule_name} of '{ruled.name}' is the limit", limit, limits
+            )
             if limit in limits and limits[limit].unit != unit:
                 message = f"{rule_name} counts {unit}, and the limit '{limit}' is in {limits[limit].unit}."
                 yield Finding(place, message, f"Name a limit in {unit}.")
@@ -189,14 +193,14 @@ def bad_limit(spec: Spec) -> Iterator[Finding]:
     wrong="page_size: {number: 1, type: uint32, rules: {page_size: ofset}}",
     right="page_size: {number: 1, type: uint32, rules: {page_size: offset}}",
 )
-def unknown_pagination(spec: Spec) -> Iterator[Finding]:
-    for ruled in _ruled(spec):
+def check_pagination_exists(spec: Spec) -> Iterator[Finding]:
+    for ruled in _iter_ruled_fields(spec):
         if isinstance(ruled.rules, FieldRules):
             for name in ("page_size", "page_token"):
                 if policy := getattr(ruled.rules, name):
                     place = spec.place("types", *ruled.path, name)
                     known = spec.system.policies.pagination
-                    yield from unknown(
+                    yield from report_unknown(
                         spec, place, f"'{ruled.name}' is under the pagination policy", policy, known
                     )
 
@@ -207,42 +211,46 @@ def unknown_pagination(spec: Spec) -> Iterator[Finding]:
     wrong="checksum: {number: 2, type: string, rules: {sha256_of: output}}",
     right="output: {number: 1, type: bytes}\nchecksum: {number: 2, type: string, rules: {sha256_of: output}}",
 )
-def bad_checksum(spec: Spec) -> Iterator[Finding]:
-    for ruled in _ruled(spec):
+def check_checksums(spec: Spec) -> Iterator[Finding]:
+    for ruled in _iter_ruled_fields(spec):
         if isinstance(ruled.rules, FieldRules) and (other := ruled.rules.sha256_of):
             place = spec.place("types", *ruled.path, "sha256_of")
-            beside = spec.types.root[str(ruled.path[0])].messages[str(ruled.path[2])].fields
-            of_bytes = [name for name, field in beside.items() if field.type == "bytes"]
-            if other not in beside:
-                yield from unknown(spec, place, f"'{ruled.name}' is a checksum of", other, of_bytes)
+            siblings = spec.types.root[str(ruled.path[0])].messages[str(ruled.path[2])].fields
+            of_bytes = [name for name, field in siblings.items() if field.type == "bytes"]
+            if other not in siblings:
+                yield from report_unknown(spec, place, f"'{ruled.name}' is a checksum of", other, of_bytes)
             elif other not in of_bytes:
-                message = f"'{ruled.name}' is a checksum of '{other}', which is of type {beside[other].type}."
+                message = (
+                    f"'{ruled.name}' is a checksum of '{other}', which is of type {siblings[other].type}."
+                )
                 yield Finding(place, message, "Only a bytes field has one.")
 
 
-def _ruled(spec: Spec) -> Iterator[_Ruled]:
-    """Everything that has rules, the elements of lists included."""
+def _iter_ruled_fields(spec: Spec) -> Iterator[_RuledField]:
+    """Iterate over all fields with rules, the elements of lists included."""
     for proto, types in spec.types.root.items():
         for message_name, message in types.messages.items():
             for name, field in message.fields.items():
-                yield from _ruled_field((proto, "messages", message_name, "fields", name, "rules"), field)
+                yield from _iter_field_rules(
+                    (proto, "messages", message_name, "fields", name, "rules"), field
+                )
 
 
-def _ruled_field(path: Path, field: MessageField) -> Iterator[_Ruled]:
+def _iter_field_rules(path: Path, field: MessageField) -> Iterator[_RuledField]:
     if not field.rules.model_fields_set:
         return
-    yield _Ruled(path, field.type, field.rules)
+    yield _RuledField(path, field.type, field.rules)
     if field.rules.items and type_ref(field.type).kind == "repeated":
-        yield _Ruled((*path, "items"), type_ref(field.type).name, field.rules.items)
+        yield _RuledField((*path, "items"), type_ref(field.type).name, field.rules.items)
 
 
-def _used(rules: ItemRules) -> list[str]:
-    """The rules that say something."""
+def _list_used_rules(rules: ItemRules) -> list[str]:
+    """List the rules that differ from their defaults."""
     return [name for name, field in type(rules).model_fields.items() if getattr(rules, name) != field.default]
 
 
-def _kind(spec: Spec, type_text: str) -> str:
-    """How the table calls a type; empty if it is not known."""
+def _find_kind(spec: Spec, type_text: str) -> str:
+    """Find the kind of a type in the table; empty if it is not defined."""
     ref = type_ref(type_text)
     if ref.kind != "single":
         return "list" if ref.kind == "repeated" else "map"

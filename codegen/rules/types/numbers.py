@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from codegen.language.types import EnumType, MessageType
-from codegen.rules.lookup import Members, enum_prefix, members_of_types
+from codegen.rules.lookup import Members, format_enum_prefix, iter_types
 from codegen.rules.rule import Finding, rule
 from codegen.source.spec import Spec
 
@@ -17,13 +17,13 @@ from codegen.source.spec import Spec
     wrong="job_id: {number: 1, type: string}\nstatus: {number: 1, type: JobStatus}",
     right="job_id: {number: 1, type: string}\nstatus: {number: 2, type: JobStatus}",
 )
-def number_twice(spec: Spec) -> Iterator[Finding]:
-    for path, type_, members in members_of_types(spec):
+def check_numbers_unique(spec: Spec) -> Iterator[Finding]:
+    for path, type_, members in iter_types(spec):
         names: dict[int, str] = {}
         for name, member in members.items():
             if other := names.get(member.number):
                 message = f"'{name}' has the number {member.number}, which is that of '{other}'."
-                hint = f"The next free number is {_next_number(type_, members)}."
+                hint = f"The next free number is {_find_next_number(type_, members)}."
                 yield Finding(spec.place("types", *path, name, "number"), message, hint)
             names.setdefault(member.number, name)
 
@@ -34,15 +34,15 @@ def number_twice(spec: Spec) -> Iterator[Finding]:
     wrong="fields: {job_id: {number: 1, type: string}}\nreserved: {numbers: [1]}",
     right="fields: {job_id: {number: 2, type: string}}\nreserved: {numbers: [1]}",
 )
-def reserved_reused(spec: Spec) -> Iterator[Finding]:
-    for path, type_, members in members_of_types(spec):
+def check_reserved(spec: Spec) -> Iterator[Finding]:
+    for path, type_, members in iter_types(spec):
         for name, member in members.items():
             if name in type_.reserved.names:
                 place = spec.place("types", *path, name, key=True)
                 yield Finding(place, f"The name '{name}' is reserved.", "Choose a name that was never used.")
             if member.number in type_.reserved.numbers:
                 place = spec.place("types", *path, name, "number")
-                hint = f"The next free number is {_next_number(type_, members)}."
+                hint = f"The next free number is {_find_next_number(type_, members)}."
                 yield Finding(place, f"'{name}' has the number {member.number}, which is reserved.", hint)
 
 
@@ -56,8 +56,8 @@ def reserved_reused(spec: Spec) -> Iterator[Finding]:
     ),
     needs=("types",),
 )
-def number_gap(spec: Spec) -> Iterator[Finding]:
-    for path, type_, members in members_of_types(spec):
+def check_number_gaps(spec: Spec) -> Iterator[Finding]:
+    for path, type_, members in iter_types(spec):
         numbers = [member.number for member in members.values()]
         if isinstance(type_, EnumType) or len(numbers) > len(set(numbers)):
             continue
@@ -76,13 +76,13 @@ def number_gap(spec: Spec) -> Iterator[Finding]:
     right="values: {JOB_STATUS_UNSPECIFIED: {number: 0}, QUEUED: {number: 1}}",
     needs=("types",),
 )
-def no_unspecified(spec: Spec) -> Iterator[Finding]:
-    for path, type_, members in members_of_types(spec):
+def check_unspecified_value(spec: Spec) -> Iterator[Finding]:
+    for path, type_, members in iter_types(spec):
         if isinstance(type_, EnumType):
             name = next(iter(members))
             if members[name].number != 0 or not name.endswith("UNSPECIFIED"):
                 message = f"The enum '{path[-2]}' begins with '{name}' of number {members[name].number}."
-                hint = f"Begin it with '{enum_prefix(str(path[-2]))}UNSPECIFIED: {{number: 0}}'."
+                hint = f"Begin it with '{format_enum_prefix(str(path[-2]))}UNSPECIFIED: {{number: 0}}'."
                 yield Finding(spec.place("types", *path, name, key=True), message, hint)
 
 
@@ -92,8 +92,8 @@ def no_unspecified(spec: Spec) -> Iterator[Finding]:
     wrong="fields: {job_id: {number: 19000, type: string}}  # protobuf keeps 19000 to 19999 for itself",
     right="fields: {job_id: {number: 1, type: string}}",
 )
-def impossible_number(spec: Spec) -> Iterator[Finding]:
-    for path, type_, members in members_of_types(spec):
+def check_number_range(spec: Spec) -> Iterator[Finding]:
+    for path, type_, members in iter_types(spec):
         for name, member in members.items():
             limits = "of 2147483647 at most" if isinstance(type_, EnumType) else "outside 19000 to 19999"
             possible = member.number < 2**31 if isinstance(type_, EnumType) else member.number // 1000 != 19
@@ -109,8 +109,8 @@ def impossible_number(spec: Spec) -> Iterator[Finding]:
     wrong="fields: {}\nreserved: {names: [Worker-Id]}",
     right="fields: {}\nreserved: {names: [worker_id]}",
 )
-def impossible_name(spec: Spec) -> Iterator[Finding]:
-    for (proto, kind, type_name, _), type_, _ in members_of_types(spec):
+def check_reserved_names(spec: Spec) -> Iterator[Finding]:
+    for (proto, kind, type_name, _), type_, _ in iter_types(spec):
         form = "[A-Z][A-Z0-9_]*" if isinstance(type_, EnumType) else "[a-z][a-z0-9_]*"
         for index, name in enumerate(type_.reserved.names):
             if not re.fullmatch(form, name):
@@ -120,5 +120,5 @@ def impossible_name(spec: Spec) -> Iterator[Finding]:
                 )
 
 
-def _next_number(type_: EnumType | MessageType, members: Members) -> int:
+def _find_next_number(type_: EnumType | MessageType, members: Members) -> int:
     return max([0, *(member.number for member in members.values()), *type_.reserved.numbers]) + 1

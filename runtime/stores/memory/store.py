@@ -112,7 +112,7 @@ class MemoryStore(MemoryLeases[Record]):
         """Raise where a text can be no key, or another entity has it."""
         if any(key in each for each in taken):
             raise GuardBreach(f"{self._entity} {key} exists already")
-        if not self._lifecycle.is_key(key):
+        if self._lifecycle.key_form is not None and not self._lifecycle.is_key(key):
             raise GuardBreach(f"{key!r} is no key of a {self._entity}")
 
     # Reading.

@@ -127,7 +127,7 @@ class MemoryTable:
 
     def _follow(self, key: str, old: Any | None, new: Any | None) -> None:
         if not self._is_indexed:
-            if self.wakeups.is_watched:
+            if self.wakeups.watched:
                 self.wakeups.announce(key, is_claimable=False)
             return
         number, is_claimable = self._numbers[key], False

@@ -11,14 +11,15 @@ class Wakeups:
 
     def __init__(self) -> None:
         self._claimable = asyncio.Event()
-        self._by_key: dict[str, asyncio.Event] = {}
+        self.watched: dict[str, asyncio.Event] = {}
+        """By key: the events of those who wait for the next change of an entity."""
         self.position = 0
         """How often something has become claimable."""
         self._vain = -1
 
     def announce(self, key: str, *, is_claimable: bool) -> None:
         """Wake those who wait for an entity, and, where it can be claimed, those who wait for work."""
-        if self._by_key and (event := self._by_key.pop(key, None)) is not None:
+        if self.watched and (event := self.watched.pop(key, None)) is not None:
             event.set()
         if is_claimable:
             self.announce_work()
@@ -34,11 +35,6 @@ class Wakeups:
         self._vain = max(self._vain, position)
 
     @property
-    def is_watched(self) -> bool:
-        """Whether there is a wait for any one entity."""
-        return bool(self._by_key)
-
-    @property
     def has_news(self) -> bool:
         """Whether something has become claimable since a claim has last found nothing."""
         return self.position != self._vain
@@ -49,7 +45,7 @@ class Wakeups:
 
     async def wait_for(self, key: str, timeout_s: float) -> bool:
         """Wait for the next change of an entity."""
-        return await _within(timeout_s, self._by_key.setdefault(key, asyncio.Event()))
+        return await _within(timeout_s, self.watched.setdefault(key, asyncio.Event()))
 
 
 async def _within(seconds: float, event: asyncio.Event) -> bool:

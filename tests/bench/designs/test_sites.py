@@ -1,4 +1,4 @@
-"""Where a benchmark finds what it measures: containers, or a deployment that runs already."""
+"""Sites of a benchmark: containers, or a deployment that runs already."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pytest
 from click.testing import CliRunner
 
 from bench.designs.command import bench
-from bench.designs.findings import Findings
-from bench.designs.sites import read_container
+from bench.designs.findings import DesignFindings
+from bench.designs.sites import parse_container
 from runtime.launch import Launched, launched
 
 
-def run(*words: str) -> tuple[int, str]:
+def run_bench(*words: str) -> tuple[int, str]:
     done = CliRunner().invoke(bench, words)
     return done.exit_code, done.output
 
 
 @pytest.fixture(params=["microservices", "monolith"])
-def running(request: pytest.FixtureRequest) -> Iterator[Launched]:
+def running_deployment(request: pytest.FixtureRequest) -> Iterator[Launched]:
     """A deployment that was not launched by the benchmark."""
     with asyncio.Runner() as runner:
         up = launched(f"taskqueue.{request.param}", ports="auto", tls=True)
@@ -33,13 +33,18 @@ def running(request: pytest.FixtureRequest) -> Iterator[Launched]:
 
 
 @pytest.mark.req("TQ-218", "TQ-219")
-def test_load_is_put_on_a_deployment_that_runs_already(running: Launched, tmp_path: Path) -> None:
+def test_load_is_put_on_a_deployment_that_runs_already(running_deployment: Launched, tmp_path: Path) -> None:
     """By its addresses and its authority alone; clients and jobs are measured, and the nodes are not."""
     options = "--step ladder --concurrency 2 --warm-up 0.1 --run 0.5 --repeats 1 --clients 1"
-    target = ("--target", running.env["CHARTER_ADDRESS"], "--ca-file", running.env["CHARTER_CA_FILE"])
-    code, output = run(running.name, *options.split(), *target, "--out", str(tmp_path))
+    target = (
+        "--target",
+        running_deployment.env["CHARTER_ADDRESS"],
+        "--ca-file",
+        running_deployment.env["CHARTER_CA_FILE"],
+    )
+    code, output = run_bench(running_deployment.name, *options.split(), *target, "--out", str(tmp_path))
     assert code == 0, output
-    found = Findings.load(tmp_path)
+    found = DesignFindings.load(tmp_path)
     assert found.manifest.place == "running"
     (design,) = found.designs.values()
     (step,) = design.steps
@@ -79,7 +84,7 @@ def test_a_wrong_option_is_answered_with_a_sentence(
     words: tuple[str, ...], reason: str, tmp_path: Path
 ) -> None:
     """It names the option and the rule; nothing of Python's own is shown, and nothing is written."""
-    code, output = run(*words, "--out", str(tmp_path / "none"))
+    code, output = run_bench(*words, "--out", str(tmp_path / "none"))
     assert code != 0
     assert reason in " ".join(output.split())
     assert "Traceback" not in output
@@ -96,6 +101,6 @@ def test_a_container_is_read_as_the_engine_describes_it() -> None:
             "Labels": {"com.docker.compose.service": "worker"},
         },
     }
-    found = read_container(described)
+    found = parse_container(described)
     assert (found.service, found.pid) == ("worker", 4711)
     assert found.variables == {"WORKER_SLOTS": "6", "PATH": "/venv/bin:/bin", "NOTHING": ""}

@@ -1,4 +1,4 @@
-"""When requests are sent, and of which kind: all of it from the seed."""
+"""Arrival times and kinds of requests, all of them from the seed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 
 import pytest
 
-from bench.generator.arrivals import chance, deal, poisson, shares
+from bench.generator.arrivals import generate_arrivals, seed_random, shuffle_kinds, split_level
 from bench.workload import Load, Mix
 from tests.support.bench.canned_findings import WORKLOAD
 
@@ -15,7 +15,7 @@ LOAD = next(each for each in WORKLOAD.loads() if each.loop == "open")
 
 
 def arrivals(load: Load, index: int = 0) -> list[float]:
-    return list(poisson(load.level, 50.0, chance(load, "arrivals", index)))
+    return list(generate_arrivals(load.level, 50.0, seed_random(load, "arrivals", index)))
 
 
 @pytest.mark.req("TQ-201")
@@ -38,16 +38,16 @@ def test_arrivals_are_those_of_a_poisson_process() -> None:
 
 
 @pytest.mark.req("TQ-203")
-def test_a_deal_has_the_mix_exactly() -> None:
-    """Every deal is shuffled and complete, so that the shortest run has the right mix."""
-    kinds = deal(Mix(submit=1, status=2, result=1, cancel=1), chance(LOAD, "user 0"))
+def test_a_cycle_has_the_mix_exactly() -> None:
+    """Every cycle is shuffled and complete, so that the shortest run has the right mix."""
+    kinds = shuffle_kinds(Mix(submit=1, status=2, result=1, cancel=1), seed_random(LOAD, "user 0"))
     hands = [list(islice(kinds, 5)) for _ in range(20)]
     assert all(Counter(hand) == {"submit": 1, "status": 2, "result": 1, "cancel": 1} for hand in hands)
     assert len({tuple(hand) for hand in hands}) > 1
 
 
 def test_levels_are_split_over_client_processes() -> None:
-    """Users are whole and nobody is left without one; a rate is split evenly."""
-    assert shares(1, 2, whole=True) == [1]
-    assert shares(8, 3, whole=True) == [3, 3, 2]
-    assert shares(100, 4, whole=False) == [25, 25, 25, 25]
+    """Users are whole and every process has one; a rate is split evenly."""
+    assert split_level(1, 2, whole=True) == [1]
+    assert split_level(8, 3, whole=True) == [3, 3, 2]
+    assert split_level(100, 4, whole=False) == [25, 25, 25, 25]

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from bench.designs.command import bench
-from bench.designs.findings import Findings
-from bench.designs.nodes import used
+from bench.designs.findings import DesignFindings
+from bench.designs.nodes import compute_use
 from bench.designs.sites import LocalProcesses
 from bench.generator.fleet import Fleet
 from bench.workload import Load, Mix
@@ -21,7 +21,7 @@ SUBMIT, STATUS = "TaskQueuePublicService.SubmitJob", "TaskQueuePublicService.Get
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+def found(tmp_path_factory: pytest.TempPathFactory) -> DesignFindings:
     """Both designs with 2 and then 6 users; for longer where a busy machine left a call unanswered."""
     for seconds in (1, 5, 20):
         folder = tmp_path_factory.mktemp("bench")
@@ -32,7 +32,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Findings:
         assert ran.exit_code == 0, ran.output
         assert "Report:" in ran.output
         assert (Path(folder) / "report.html").exists()
-        found = Findings.load(folder)
+        found = DesignFindings.load(folder)
         steps = [step for design in found.designs.values() for step in design.steps]
         if all(step.primary.answered and not step.primary.failed for step in steps):
             break
@@ -40,7 +40,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Findings:
 
 
 @pytest.mark.req("TQ-218", "TQ-202")
-def test_two_levels_of_concurrency_run_by_option_only(found: Findings) -> None:
+def test_two_levels_of_concurrency_run_by_option_only(found: DesignFindings) -> None:
     """At each of them both designs answer, finish jobs, and are measured, without a failure."""
     for design in found.designs.values():
         assert [step.load.level for step in design.steps] == [2, 6]
@@ -54,9 +54,9 @@ def test_two_levels_of_concurrency_run_by_option_only(found: Findings) -> None:
 
 
 async def count_calls(deployment: str) -> tuple[list[Mapping[str, int]], int]:
-    """The calls that each node answered to one client process, and how many of its submits had no answer.
+    """Count the calls that each node answered to one client process, and its submits without an answer.
 
-    They are counted before the process begins to call and after it has ended.
+    They are counted before the process starts to call and after it has ended.
     """
     load = Load(
         step="ladder",
@@ -74,16 +74,16 @@ async def count_calls(deployment: str) -> tuple[list[Mapping[str, int]], int]:
         LocalProcesses({}).open(deployment, False) as site,
         Fleet(site.target, 1) as fleet,
     ):
-        before = await site.meter.before()
+        before = await site.meter.read_before()
         outcome = await fleet.send(load)
         codes = sum(outcome.failures.values(), Counter[str]())
         assert "NOT_FOUND" not in codes, "a node was asked about a job that another one has"
-        calls = [node.calls for node in used(before, await site.meter.after())]
+        calls = [node.calls for node in compute_use(before, await site.meter.read_after())]
         return calls, outcome.failures.get("submit", Counter[str]()).total()
 
 
 @pytest.mark.req("TQ-200", "TQ-019")
-def test_the_microservices_are_called_at_their_gateway_only(found: Findings) -> None:
+def test_the_microservices_are_called_at_their_gateway_only(found: DesignFindings) -> None:
     """One address, which is the gateway's; no other node answers a public method."""
     assert len(found.manifest.designs["microservices"].launches[0]) == 1
     calls, _ = asyncio.run(count_calls("taskqueue.microservices"))
@@ -91,7 +91,7 @@ def test_the_microservices_are_called_at_their_gateway_only(found: Findings) -> 
 
 
 @pytest.mark.req("TQ-200", "TQ-195", "TQ-194")
-def test_the_monolith_is_called_at_the_owner_of_each_job(found: Findings) -> None:
+def test_the_monolith_is_called_at_the_owner_of_each_job(found: DesignFindings) -> None:
     """Submits go round all six nodes, and questions about a job go to the node that has it."""
     assert len(found.manifest.designs["monolith"].launches[0]) == 6
     calls, unanswered = asyncio.run(count_calls("taskqueue.monolith"))

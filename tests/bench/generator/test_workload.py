@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from bench.workload import FOLDER, Mix, read
+from bench.workload import FOLDER, Mix, read_workload
 
-FULL = read(FOLDER / "taskqueue.yaml")
+FULL = read_workload(FOLDER / "taskqueue.yaml")
 
 
 @pytest.mark.req("CH-93", "TQ-203")
@@ -35,19 +35,19 @@ def test_concurrency_duration_and_mix_are_options() -> None:
 
 def test_the_quick_form_has_the_same_steps() -> None:
     """It is shorter and nothing else."""
-    quick = read(FOLDER / "taskqueue.yaml", quick=True)
+    quick = read_workload(FOLDER / "taskqueue.yaml", quick=True)
     assert quick.steps.keys() == FULL.steps.keys()
     assert quick.seed == FULL.seed
     assert sum(load.run_s for load in quick.loads()) * 10 < sum(load.run_s for load in FULL.loads())
 
 
 def test_a_workload_that_makes_no_sense_is_refused() -> None:
-    """Mixes without submits, users in fractions and unknown steps or keys are told off."""
+    """Mixes without submits, fractions of users and unknown steps or keys are refused."""
     with pytest.raises(ValidationError, match="at least one submit"):
         Mix.parse("0:1:1")
     with pytest.raises(ValidationError, match="whole number of users"):
         FULL.with_steps(["closed"], levels=(1.5,))
     with pytest.raises(ValueError, match="no step is called ladders"):
-        FULL.only(["ladders"])
+        FULL.select_steps(["ladders"])
     with pytest.raises(ValidationError, match="run_seconds"):
-        FULL.changed(run_seconds=3)
+        FULL.with_options(run_seconds=3)

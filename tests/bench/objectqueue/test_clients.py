@@ -1,4 +1,4 @@
-"""The clients of a bucket side by side: all of them do the same requests, and every cost is told."""
+"""Comparison of bucket clients: all of them send the same requests, and every cost is reported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from tests.support.s3.fixtures import raw_client
 
 
-async def test_every_client_does_the_same(own_s3: EmbeddedSeaweedfs) -> None:
+async def test_every_client_runs_every_operation(own_s3: EmbeddedSeaweedfs) -> None:
     found = await measure(own_s3, requests=3, rounds=1)
     assert {(each.client, each.operation) for each in found} == {
         (client, operation) for client in ("ours", "obstore", "botocore") for operation in OPERATIONS

@@ -1,4 +1,4 @@
-"""What the measurements of the object queue rest on: goals that are judged, sides that do what they say."""
+"""Measures of the object queue: goals are judged, and all sides complete their requests."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.objectqueue import measures
-from bench.objectqueue.findings import Findings, Polls, Rates, dollars
-from bench.objectqueue.stage import Stage
+from bench.objectqueue.findings import ObjectQueueFindings, Polls, Rates, price_requests
+from bench.objectqueue.queue_bench import QueueBench
 
 
 def findings(
@@ -18,7 +18,7 @@ def findings(
     many_ms: float = 10.0,
     many_requests: float = 16,
     puts: float = 2.0,
-) -> Findings:
+) -> ObjectQueueFindings:
     rates = Rates(
         at_once=8,
         tasks_per_s=[tasks],
@@ -39,7 +39,7 @@ def findings(
         many_requests=many_requests,
     )
     requests = {"LIST": 0.1, "GET": 1.0, "PUT": puts, "DELETE": 1.0}
-    return Findings(
+    return ObjectQueueFindings(
         stamp="",
         commit="",
         quick=True,
@@ -59,34 +59,34 @@ def findings(
         (findings(), None),
         (findings(p99=60), "a claim takes 60 ms at p99, not 50"),
         (findings(tasks=90), "a worker does 90 tasks a second, not 100"),
-        (findings(tasks=195), "that is 0.65 of what bare PUTs allow, not 0.7"),
+        (findings(tasks=195), "that is 0.65 of the rate that bare PUTs allow, not 0.7"),
         (findings(puts=5.0), "a task takes 7.1 requests, not 5"),
-        (findings(many_ms=20), "a look, hybrid, after 100 tasks costs 2.00 times as much"),
-        (findings(many_requests=24), "a look, hybrid, after 100 tasks takes 1.50 times as many requests"),
+        (findings(many_ms=20), "a poll, hybrid, after 100 tasks costs 2.00 times as much"),
+        (findings(many_requests=24), "a poll, hybrid, after 100 tasks takes 1.50 times as many requests"),
     ],
 )
-def test_goals_are_judged(made: Findings, missed: str | None) -> None:
-    """Each by itself, with what was found."""
+def test_goals_are_judged(made: ObjectQueueFindings, missed: str | None) -> None:
+    """Each by itself, with the measured number."""
     assert missed in made.missed if missed else made.missed == []
 
 
-def test_a_price_is_a_price() -> None:
+def test_requests_are_priced() -> None:
     """A million writes and a million reads, as the example says."""
-    assert dollars({"PUT": 1e6, "GET": 1e6, "LIST": 0, "DELETE": 5e6}) == pytest.approx(5.4)
+    assert price_requests({"PUT": 1e6, "GET": 1e6, "LIST": 0, "DELETE": 5e6}) == pytest.approx(5.4)
 
 
-async def test_all_sides_do_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks are done, requests are sent and counted, and a past is found to be over."""
+async def test_all_sides_complete_their_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks are completed, requests are sent and counted, and finished tasks are not claimed."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "")
-    async with Stage(tmp_path) as stage:
-        assert len(await measures.claims(stage, 2)) == 2
-        assert (await measures.bare_puts(stage, 4, 2)).per_s > 0
-        assert (await measures.same_by_hand(stage, 4, 2)).per_s > 0
-        asked = await measures.requests_per_task(stage, 6, "index-only")
+    async with QueueBench(tmp_path) as bench:
+        assert len(await measures.measure_claims(bench, 2)) == 2
+        assert (await measures.measure_bare_puts(bench, 4, 2)).per_s > 0
+        assert (await measures.measure_by_hand(bench, 4, 2)).per_s > 0
+        asked = await measures.count_requests_per_task(bench, 6, "index-only")
         assert 0.9 <= asked["GET"] < 2
         assert asked["PUT"] >= 2
-        past = measures.Past(stage, 5)
+        past = measures.FinishedTasks(bench, 5)
         await past.fill()
         _, requests = await past.poll(1, "index-only")
         assert requests >= 1

@@ -1,18 +1,18 @@
-"""What the measurements of the queue for WASI jobs rest on: equal sides, a past, goals that are judged."""
+"""Measures of the queue for WASI jobs: equal sides, finished jobs, and goals."""
 
 from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
 
-from bench.queuey.findings import Compared, Findings, Goal
-from bench.queuey.finished_jobs import finish
-from bench.queuey.page import PICTURE, write
-from bench.queuey.processes import bare, ours
+from bench.queuey.findings import Comparison, QueueyFindings, RatioGoal
+from bench.queuey.finished_jobs import insert_finished_jobs
+from bench.queuey.page import PICTURE, write_page
+from bench.queuey.processes import start_bare, start_ours
 
 
-def compared(*ratios: float) -> Compared:
-    return Compared(
+def create_comparison(*ratios: float) -> Comparison:
+    return Comparison(
         title="taken",
         first="by hand",
         second="ours",
@@ -22,16 +22,16 @@ def compared(*ratios: float) -> Compared:
         second_cpu_us=2.0,
         first_p50_ms=1.0,
         second_p50_ms=2.0,
-        goal=Goal(at_least=0.8),
+        goal=RatioGoal(at_least=0.8),
     )
 
 
 def test_both_sides_do_the_same(tmp_path: Path) -> None:
-    """Jobs that the clients create are taken and completed on either side."""
-    with bare(tmp_path / "bare.db") as theirs, ours(tmp_path / "ours.db") as own:
+    """Jobs that the clients create are claimed and completed on either side."""
+    with start_bare(tmp_path / "bare.db") as theirs, start_ours(tmp_path / "ours.db") as own:
         for served in (theirs, own):
             for what in ("create", "pair"):
-                assert served.measured(what, 8, 4).per_s > 0
+                assert served.measure(what, 8, 4).per_s > 0
     for name in ("bare", "ours"):
         with sqlite3.connect(tmp_path / f"{name}.db") as connection:
             rows = connection.execute("SELECT status, count(*) FROM jobs GROUP BY status").fetchall()
@@ -40,15 +40,15 @@ def test_both_sides_do_the_same(tmp_path: Path) -> None:
         connection.close()
 
 
-def test_a_past_is_as_if_it_had_happened(tmp_path: Path) -> None:
-    """Finished jobs are counted, the guards are back, and new jobs are taken as ever."""
+def test_inserted_jobs_look_finished(tmp_path: Path) -> None:
+    """Finished jobs are counted, the guards are back, and new jobs are claimed."""
     file = tmp_path / "q.db"
-    with ours(file):
+    with start_ours(file):
         pass
-    finish(file, 500)
-    with ours(file, together=False) as served:
-        served.measured("create", 2, 1)
-        served.measured("claim", 2, 1)
+    insert_finished_jobs(file, 500)
+    with start_ours(file, batched=False) as served:
+        served.measure("create", 2, 1)
+        served.measure("claim", 2, 1)
     with sqlite3.connect(file) as connection:
         found = dict(connection.execute("SELECT status, entities FROM jobs_in_state"))
         guards = connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'trigger'").fetchone()
@@ -57,10 +57,10 @@ def test_a_past_is_as_if_it_had_happened(tmp_path: Path) -> None:
     assert guards[0] >= 7
 
 
-def test_goals_are_judged_by_the_middle(tmp_path: Path) -> None:
-    """One bad round does not miss a goal; the page says what was found."""
-    good, bad = compared(0.1, 0.9, 0.9), compared(0.9, 0.7, 0.7)
-    findings = Findings(
+def test_goals_are_judged_by_the_median(tmp_path: Path) -> None:
+    """One bad round does not miss a goal; the page has the numbers."""
+    good, bad = create_comparison(0.1, 0.9, 0.9), create_comparison(0.9, 0.7, 0.7)
+    findings = QueueyFindings(
         stamp="now",
         commit="abc",
         quick=True,
@@ -68,7 +68,7 @@ def test_goals_are_judged_by_the_middle(tmp_path: Path) -> None:
         comparisons={"good": good, "bad": bad},
         figures={"instance_p50_ms": 1.0},
     )
-    assert (good.met, bad.met, findings.missed) == (True, False, ["taken"])
-    page = write(findings, tmp_path).read_text()
+    assert (good.is_met, bad.is_met, findings.missed) == (True, False, ["taken"])
+    page = write_page(findings, tmp_path).read_text()
     assert "0.70 times as fast as by hand; missed" in page
     assert (tmp_path / PICTURE).read_bytes().startswith(b"\x89PNG")

@@ -1,4 +1,4 @@
-"""What is published can be computed again from the files that are published with it."""
+"""Published numbers can be computed again from the files that are published with them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.designs.findings import Findings
+from bench.designs.findings import DesignFindings
 from bench.report import tables
 
 BENCH = Path(__file__).parents[3] / "bench"
@@ -28,7 +28,7 @@ def test_the_tables_of_the_page_are_those_of_the_files() -> None:
 def test_the_csv_files_have_the_same_numbers(name: str, tmp_path: Path) -> None:
     """They are what the JSON files give."""
     folder = BENCH / "results" / name
-    tables.write(Findings.load(folder), tmp_path)
+    tables.write_csv(DesignFindings.load(folder), tmp_path)
     for each in ("loads.csv", "methods.csv"):
         assert (folder / each).read_text(encoding="utf-8") == (tmp_path / each).read_text(encoding="utf-8")
 
@@ -36,14 +36,14 @@ def test_the_csv_files_have_the_same_numbers(name: str, tmp_path: Path) -> None:
 @pytest.mark.req("TQ-201", "CH-93")
 def test_the_published_run_is_the_decided_one() -> None:
     """10 s of warm-up and 60 s of each load; 1, 8 and 32 users; jobs of no duration and of two others."""
-    manifest = Findings.load(BENCH / "results/published").manifest
+    manifest = DesignFindings.load(BENCH / "results/published").manifest
     workload = manifest.workload
     assert (workload.warm_up_s, workload.run_s) == (10, 60)
     assert not manifest.quick
     assert list(workload.steps["ladder"].levels) == [1, 8, 32]
     assert len({step.job_ms for step in workload.steps.values()} - {0}) == 2
     assert manifest.place == "processes"
-    assert Findings.load(BENCH / "results/published-containers").manifest.place == "containers"
+    assert DesignFindings.load(BENCH / "results/published-containers").manifest.place == "containers"
     with (BENCH / "results/published/methods.csv").open(newline="", encoding="utf-8") as file:
         measured = {(row["design"], row["method"]) for row in csv.DictReader(file)}
     for design in ("microservices", "monolith"):

@@ -1,4 +1,4 @@
-"""The report: one page that needs nothing else, with listings in a section of their own."""
+"""The report: one self-contained page, with listings in a section of their own."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.designs.findings import Findings
+from bench.designs.findings import DesignFindings
 from bench.report import page, summary
 from bench.report.rerender import main as again
-from tests.support.bench.canned_findings import findings
+from tests.support.bench.canned_findings import create_findings
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found: Path = tmp_path_factory.mktemp("report")
-    findings().save(found)
+    create_findings().save(found)
     assert again([str(found)]) == 0
     return found
 
@@ -44,7 +44,7 @@ def test_every_picture_is_a_file_too(folder: Path) -> None:
 
 @pytest.mark.req("TQ-204")
 def test_listings_have_a_section_of_their_own(folder: Path) -> None:
-    """The section of primary numbers does not know them."""
+    """The section of primary numbers is without them."""
     text = (folder / "report.html").read_text()
     primary, secondary = re.findall(r'<section id="(?:numbers|listings)">.*?</section>', text, re.DOTALL)
     assert "SubmitJob, GetJobStatus, GetJobResult, CancelJob" in primary
@@ -54,17 +54,17 @@ def test_listings_have_a_section_of_their_own(folder: Path) -> None:
 
 
 def test_the_sentences_come_from_the_numbers() -> None:
-    """Two designs that do the same are told to do the same."""
-    told = summary.sentences(findings())
-    assert told[0] == (
+    """Two designs with the same numbers have the same sentences."""
+    sentences = summary.format_sentences(create_findings())
+    assert sentences[0] == (
         "With 32 users the monolith answers 8 requests a second, 1.0 times as many as the microservices (8)."
     )
 
 
 def test_one_design_alone_is_reported_too(tmp_path: Path) -> None:
     """Without the model, the traces and a second design the page still comes out."""
-    both = findings()
-    alone = Findings(
+    both = create_findings()
+    alone = DesignFindings(
         manifest=both.manifest.model_copy(
             update={"designs": {"monolith": both.manifest.designs["monolith"]}}
         ),
@@ -72,4 +72,4 @@ def test_one_design_alone_is_reported_too(tmp_path: Path) -> None:
         anatomies={},
         model=None,
     )
-    assert "<svg" in page.write(alone, tmp_path).read_text()
+    assert "<svg" in page.write_page(alone, tmp_path).read_text()

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench.designs.findings import Findings
+from bench.designs.findings import DesignFindings
 from bench.report import tables
-from bench.report.numbers import every_level
-from bench.report.summary import table
-from tests.support.bench.canned_findings import findings
+from bench.report.numbers import list_all_levels
+from bench.report.summary import make_table
+from tests.support.bench.canned_findings import create_findings
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    findings().save(tmp_path / "run")
-    tables.write(Findings.load(tmp_path / "run"), tmp_path / "run")
+    create_findings().save(tmp_path / "run")
+    tables.write_csv(DesignFindings.load(tmp_path / "run"), tmp_path / "run")
     return tmp_path
 
 
@@ -31,7 +31,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 def test_every_load_has_a_row(folder: Path) -> None:
     """Rates, three percentiles, end to end and job duration of each load of each repeat are in one file."""
     found = rows(folder / "run/loads.csv")
-    steps = [step for design in findings().designs.values() for step in design.steps]
+    steps = [step for design in create_findings().designs.values() for step in design.steps]
     assert len(found) == len(steps)
     for row, step in zip(found, steps, strict=True):
         assert float(row["requests_per_s"]) == step.primary.per_s
@@ -53,7 +53,7 @@ def test_every_method_has_a_row_of_its_own(folder: Path) -> None:
 
 
 def test_a_page_gets_its_tables_from_the_files(folder: Path) -> None:
-    """What stands between the marks is replaced, and the rest of the page stays."""
+    """The text between the placeholders is replaced, and the rest of the page stays."""
     loads, methods = "<!-- run: loads -->\nold\n<!-- end -->", "<!-- run: methods -->\n<!-- end -->"
     text = f"before\n{loads}\nbetween\n{methods}\nafter\n"
     made = tables.fill_page(text, folder)
@@ -70,10 +70,10 @@ def test_the_table_fits_on_a_terminal() -> None:
     """At 80 columns every number stands on its line, and no cell is cut."""
     console = Console(width=80)
     with console.capture() as shown:
-        console.print(table(findings()))
+        console.print(make_table(create_findings()))
     lines = shown.get().splitlines()
     assert all(len(line) <= 80 for line in lines)
-    for design in findings().designs.values():
-        for level in every_level(design):
+    for design in create_findings().designs.values():
+        for level in list_all_levels(design):
             assert any(line.startswith(level.title.replace("requests/s", "/s")) for line in lines)
     assert "…" not in shown.get()

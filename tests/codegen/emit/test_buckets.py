@@ -1,4 +1,4 @@
-"""What is made for entities in a bucket: tables for the engine, records, a page and a reference."""
+"""The output for entities in a bucket: tables for the engine, records, a page and a reference."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Anything(types.ModuleType):
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def tables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The tables of the nursery as Python has them; enum values are any numbers."""
     of = spec(NURSERY)
     found: dict[str, Any] = {}
@@ -48,32 +48,32 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return found
 
 
-def told() -> Any:
-    """What the page is told, as it reads it."""
+def read_page_model() -> Any:
+    """The model of the page, as it reads it."""
     text = texts(bucket_page.emit, spec(NURSERY))["generated/nursery/page/spec.js"]
     head, _, rest = text.partition("export const spec = ")
     assert head.startswith("// Generated from tests/specs/nursery")
     return json.loads(rest.removesuffix(";\n"))
 
 
-def edges(of: Any) -> dict[str, Any]:
+def list_edges(of: Any) -> dict[str, Any]:
     return {each["name"]: each for each in of["edges"]}
 
 
-def plant(made: dict[str, Any]) -> Lifecycle:
-    found: Lifecycle = made["lifecycle"].PLANT
+def find_plant(tables: dict[str, Any]) -> Lifecycle:
+    found: Lifecycle = tables["lifecycle"].PLANT
     return found
 
 
-def kept(made: dict[str, Any]) -> KeptInS3:
-    found = plant(made).in_s3
+def find_persistence(tables: dict[str, Any]) -> KeptInS3:
+    found = find_plant(tables).in_s3
     assert found is not None
     return found
 
 
-def test_the_engine_is_told_where_a_plant_is(made: dict[str, Any]) -> None:
+def test_the_engine_gets_the_keys_of_a_plant(tables: dict[str, Any]) -> None:
     """Variables by name, keys as patterns, and the limit as a number of bytes."""
-    found = kept(made)
+    found = find_persistence(tables)
     assert (found.endpoint, found.bucket, found.region, found.prefix) == (
         "NURSERY_STORE",
         "NURSERY_BUCKET",
@@ -96,40 +96,40 @@ def test_the_engine_is_told_where_a_plant_is(made: dict[str, Any]) -> None:
     assert found.retires is not None and (found.retires.tag, found.retires.days) == ("plant", "KEPT_DAYS")
 
 
-def test_the_time_in_the_key_of_a_hint_is_told(made: dict[str, Any]) -> None:
-    """It orders the hints, and what is due by it is looked for there."""
-    assert {name: row.at for name, row in kept(made).indexes.items()} == {
+def test_the_engine_gets_the_time_in_the_key_of_a_hint(tables: dict[str, Any]) -> None:
+    """It orders the hints, and due transitions are looked for there."""
+    assert {name: row.at for name, row in find_persistence(tables).indexes.items()} == {
         "dry": "thirsty_at",
         "tended": "tended_until",
     }
 
 
-def test_a_shape_knows_what_json_has_to_look_like(made: dict[str, Any]) -> None:
-    """Types as the spec has them, words of enums, and the messages that a record holds."""
-    found = kept(made)
-    assert found.shape.made is made["records"].PlantRecord
+def test_a_shape_has_the_json_types(tables: dict[str, Any]) -> None:
+    """Types as in the spec, words of enums, and the messages within a record."""
+    found = find_persistence(tables)
+    assert found.shape.made is tables["records"].PlantRecord
     assert found.shape.types["care"] == "Care" and found.shape.types["prices"] == "map<string, double>"
     assert found.shape.types["state"] == "enum"
     assert sorted(found.shape.words["state"].values())[:2] == ["Blooming", "Dry"]
     assert "label" in found.shape.optional and "species" not in found.shape.optional
     assert set(found.messages) == {"Care", "Shelf"}
-    assert found.messages["Shelf"].made is made["records"].Shelf
+    assert found.messages["Shelf"].made is tables["records"].Shelf
     assert found.messages["Shelf"].optional == {"version"}
 
 
-def test_records_hold_messages_lists_and_maps(made: dict[str, Any]) -> None:
+def test_records_have_messages_lists_and_maps(tables: dict[str, Any]) -> None:
     """Each has a default, so that a record needs nothing but its key."""
-    record = made["records"].PlantRecord(plant_id="p")
-    assert record.care == made["records"].Care() and record.description_at is None
+    record = tables["records"].PlantRecord(plant_id="p")
+    assert record.care == tables["records"].Care() and record.description_at is None
     assert (record.tags, record.prices, record.description) == ((), {}, "")
     hints = type(record).__annotations__
     assert (hints["tags"], hints["prices"]) == ("tuple[str, ...]", "Mapping[str, float]")
     assert hints["description_at"] == "Shelf | None"
 
 
-def test_edges_that_lead_where_another_leads_are_found_by_name(made: dict[str, Any]) -> None:
-    """They stand beside the others, which are found by their ends."""
-    found = plant(made)
+def test_edges_with_the_same_ends_are_found_by_name(tables: dict[str, Any]) -> None:
+    """They are beside the others, which are found by their ends."""
+    found = find_plant(tables)
     assert [edge.name for edge in found.by_name] == ["put_down", "pull_up"]
     assert found.transition("put_down").by_name
     assert {edge.name for edge in found.edges.values()}.isdisjoint({"put_down", "pull_up"})
@@ -144,9 +144,9 @@ def test_edges_that_lead_where_another_leads_are_found_by_name(made: dict[str, A
     assert found.lease is not None and (found.lease.token, found.lease.only) == ("grip", "species")
 
 
-def test_a_page_is_told_all_that_an_edge_does() -> None:
-    """What a lease clears when it ends is among it, and texts that stand in for what nobody says."""
-    found = edges(told()["plant"])
+def test_the_page_gets_all_effects_of_an_edge() -> None:
+    """The fields that the end of a lease clears are among them, and default texts."""
+    found = list_edges(read_page_model()["plant"])
     assert found["sow_again"] == {
         "name": "sow_again",
         "doc": "Somebody has hope.",
@@ -167,46 +167,46 @@ def test_a_page_is_told_all_that_an_edge_does() -> None:
     assert found["forget"]["counts"] == ["forgotten"]
 
 
-def test_a_page_is_told_where_everything_is() -> None:
+def test_the_page_gets_keys_hints_and_words() -> None:
     """Keys, hints, words of states, and the times that it needs."""
-    found = told()
+    found = read_page_model()
     assert (found["system"], found["principal"]) == ("nursery", "visitor")
-    shown = found["plant"]
-    assert (shown["created"], shown["updated"]) == ("sown_at", "changed_at")
-    assert shown["states"][0] == {
+    purposes = found["plant"]
+    assert (purposes["created"], purposes["updated"]) == ("sown_at", "changed_at")
+    assert purposes["states"][0] == {
         "name": "DRY",
         "word": "Dry",
         "doc": "It waits for water.",
         "initial": True,
         "final": False,
     }
-    assert shown["indexes"]["tended"] == {
+    assert purposes["indexes"]["tended"] == {
         "key": "tended/{corner}/{tended_until}/{plant_id}",
         "time": "tended_until",
         "in": ["TENDED"],
     }
-    assert shown["retires"] == {"tag": "plant", "value": "stored", "in": ["STORED"], "from": "stored_from"}
-    assert shown["fields"][0] == {"name": "plant_id", "type": "uuid", "optional": False, "doc": ""}
+    assert purposes["retires"] == {"tag": "plant", "value": "stored", "in": ["STORED"], "from": "stored_from"}
+    assert purposes["fields"][0] == {"name": "plant_id", "type": "uuid", "optional": False, "doc": ""}
     watched = found["gardener"]
     assert (watched["heartbeat"], watched["stale_after_seconds"]) == ("seen_at", 20)
     assert watched["lease"] is None and watched["shard"] is None and watched["edges"] == []
 
 
-def test_a_page_is_told_what_the_fields_are_for(made: dict[str, Any]) -> None:
-    """So it knows by no name what a plant is, how often it was forgotten and why."""
-    found = told()
-    shown = found["plant"]
-    assert (shown["failure"], shown["ended"], shown["lease"]["only"]) == ("note", None, "species")
-    assert shown["retries"] == {"count": "forgotten", "limit": "most_forgotten"}
-    assert [(each["name"], each["takes"]) for each in shown["shifts"]] == [("measure", ["height"])]
+def test_the_page_gets_the_purpose_of_each_field(tables: dict[str, Any]) -> None:
+    """So that its code has no field names of a plant."""
+    found = read_page_model()
+    purposes = found["plant"]
+    assert (purposes["failure"], purposes["ended"], purposes["lease"]["only"]) == ("note", None, "species")
+    assert purposes["retries"] == {"count": "forgotten", "limit": "most_forgotten"}
+    assert [(each["name"], each["takes"]) for each in purposes["shifts"]] == [("measure", ["height"])]
     # A hint of the page is as good as one of the engine.
-    assert shown["hint"] == list(shown_in_hints(plant(made), kept(made)))
+    assert purposes["hint"] == list(shown_in_hints(find_plant(tables), find_persistence(tables)))
     assert found["gardener"]["hint"] == []
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_only_who_has_a_page_gets_one(folder: str) -> None:
-    """A picture of each life that has edges comes with it."""
+def test_only_systems_with_a_page_get_one(folder: str) -> None:
+    """A picture of each lifecycle with edges comes with it."""
     of = spec(folder)
     found = texts(bucket_page.emit, of)
     if of.system.page is None:
@@ -219,23 +219,23 @@ def test_only_who_has_a_page_gets_one(folder: str) -> None:
     }
 
 
-def design(of: Spec, name: str) -> Deployment:
+def find_deployment(of: Spec, name: str) -> Deployment:
     module: dict[str, Any] = {}
     exec(texts(deployments.emit, of)[f"generated/{of.name}/deployments.py"], module)
     found: Deployment = module["DEPLOYMENTS"][name]
     return found
 
 
-def test_nodes_on_demand_and_what_is_left_out() -> None:
-    """The engine is told of both, and of a port that nobody may want."""
-    nodes = design(spec(NURSERY), "yard").nodes
+def test_nodes_on_demand_and_optional_ports() -> None:
+    """The engine gets both, and a port that may be unset."""
+    nodes = find_deployment(spec(NURSERY), "yard").nodes
     assert nodes["desk"].on_demand and nodes["desk"].healthcheck is None
     assert nodes["shed"].unless == {"warden": "NO_WARDEN"}
     assert nodes["shed"].http is not None and nodes["shed"].http.optional
 
 
-def test_the_reference_tells_of_the_bucket() -> None:
-    """Where a plant is, what its hints are called, how long it waits, and which edges need a name."""
+def test_the_reference_has_the_bucket() -> None:
+    """Key of a plant, names of its hints, its waits, and the edges that need a name."""
     text = texts(reference.emit, spec(NURSERY))["docs/reference/nursery.md"]
     assert "It is the object `plants/{corner}/{plant_id}.json` of the bucket `NURSERY_BUCKET`" in text
     assert "| `dry` | `dry/{corner}/{thirsty_at}/{plant_id}` | `DRY` |" in text
@@ -245,8 +245,8 @@ def test_the_reference_tells_of_the_bucket() -> None:
     assert "`127.0.0.1` where `SHED_PORT` is set" in text
 
 
-def test_what_is_absent_is_filled_in() -> None:
-    """Each type of field has its own way to say so, and a message is made of what stands in for its parts."""
+def test_absent_values_have_defaults() -> None:
+    """Each type of field has its own default, and a message consists of the defaults of its parts."""
     text = texts(requests.emit, spec(NURSERY))["generated/nursery/requests.py"]
     settle = text.partition("def settle_sow_plant_request")[2].partition("\ndef ")[0]
     assert "message.care.SetInParent()\n    settle_wished_care(message.care)" in settle

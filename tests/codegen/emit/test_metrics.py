@@ -1,4 +1,4 @@
-"""What is made of metrics.yaml: what scripts count, what the engine reads, alerts and a dashboard."""
+"""The output of metrics.yaml: counters in scripts, the module of the engine, alerts and a dashboard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from codegen.emit.deploy import alerts, dashboard
 from codegen.emit.python import metrics_module
 from codegen.emit.redis.lua_metrics import Counting, Label, counted, happenings, series
-from codegen.rules.metrics.promql import selectors
+from codegen.rules.metrics.promql import parse_selectors
 from codegen.source.spec import Spec
 from tests.support import quick_yaml
 from tests.support.codegen.specs import FOLDERS, ROOT, spec, texts
@@ -21,15 +21,15 @@ MEASURED = [folder for folder in FOLDERS if (ROOT / folder / "metrics.yaml").exi
 QUIET = [folder for folder in FOLDERS if folder not in MEASURED]
 
 
-def test_what_a_change_counts() -> None:
-    """Labels are the new state, a field of the record, what the change is given, or a fixed text."""
+def test_the_counters_of_a_change() -> None:
+    """Labels are the new state, a field of the record, an argument of the change, or a fixed text."""
     rental = spec(RENTAL)
     assert counted(rental, "bike", "drop") == [
         Counting("bikes_dropped_total", "counter", (Label(given="reason"),))
     ]
-    lost, took = counted(rental, "bike", "lose")
+    lost, claim = counted(rental, "bike", "lose")
     assert lost.labels == (Label(text="lost"),)
-    assert took == Counting(
+    assert claim == Counting(
         "bike_seconds",
         "histogram",
         (Label(field="size"), Label(text="lost")),
@@ -48,8 +48,8 @@ def test_what_a_change_counts() -> None:
     assert every == {name for name, row in rental.metrics.metrics.items() if row.counts}
 
 
-def test_every_series_that_there_can_be() -> None:
-    """All sizes with all ends, and no state that is no end."""
+def test_every_possible_series() -> None:
+    """All sizes with all terminal states, and no other state."""
     metrics = spec(RENTAL).metrics.metrics
     sizes = ("small", "large", "cargo")
     assert {*series(spec(RENTAL), metrics["bike_seconds"])} == {
@@ -66,8 +66,8 @@ def test_every_series_that_there_can_be() -> None:
 
 
 @pytest.mark.parametrize("folder", MEASURED)
-def test_the_engine_is_told_every_metric(folder: str) -> None:
-    """The module is Python with one record for each, whose keys have no field left in them."""
+def test_the_engine_gets_every_metric(folder: str) -> None:
+    """The module is Python with one record for each, whose keys have no placeholder left in them."""
     system = spec(folder)
     (text,) = texts(metrics_module.emit, system).values()
     names: dict[str, Any] = {}
@@ -80,15 +80,15 @@ def test_the_engine_is_told_every_metric(folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", QUIET)
-def test_nothing_is_made_where_nothing_is_measured(folder: str) -> None:
+def test_without_metrics_nothing_is_generated(folder: str) -> None:
     """A system without metrics has none of these files."""
-    made = [*metrics_module.emit(spec(folder)), *alerts.emit(spec(folder)), *dashboard.emit(spec(folder))]
-    assert made == []
+    emitted = [*metrics_module.emit(spec(folder)), *alerts.emit(spec(folder)), *dashboard.emit(spec(folder))]
+    assert emitted == []
 
 
 @pytest.mark.parametrize("folder", MEASURED)
 def test_each_alert_is_a_rule(folder: str) -> None:
-    """Name, expression, wait, severity and what to tell people."""
+    """Name, expression, wait, severity and the text for people."""
     system = spec(folder)
     (text,) = texts(alerts.emit, system).values()
     (group,) = quick_yaml.read(text)["groups"]
@@ -102,16 +102,16 @@ def test_each_alert_is_a_rule(folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", MEASURED)
-def test_the_dashboard_is_one_for_grafana(folder: str) -> None:
-    """It has what Grafana asks for, and finds its data source by a variable."""
-    board = _board(spec(folder))
+def test_the_dashboard_is_valid_for_grafana(folder: str) -> None:
+    """It has the fields that Grafana requires, and finds its data source by a variable."""
+    board = _read_board(spec(folder))
     assert board["schemaVersion"] >= 36
     assert (len(board["uid"]), bool(board["title"])) == (16, True)
     (source,) = board["templating"]["list"]
     assert (source["name"], source["type"], source["query"]) == ("datasource", "datasource", "prometheus")
     numbers = [panel["id"] for panel in board["panels"]]
     assert len({*numbers}) == len(numbers)
-    for panel in _drawn(board):
+    for panel in _list_panels(board):
         assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
         assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"]) > 0
         assert panel["fieldConfig"]["defaults"]["unit"] in ("s", "cps", "short", "percentunit")
@@ -119,9 +119,9 @@ def test_the_dashboard_is_one_for_grafana(folder: str) -> None:
 
 @pytest.mark.parametrize("folder", MEASURED)
 def test_every_exported_metric_has_a_panel_in_the_row_of_its_area(folder: str) -> None:
-    """Its queries read that metric and take the greatest over all processes."""
+    """Its queries read that metric and use the maximum over all processes."""
     system = spec(folder)
-    board, row, found = _board(system), "", dict[str, str]()
+    board, row, found = _read_board(system), "", dict[str, str]()
     for panel in board["panels"]:
         if panel["type"] == "row":
             row = panel["title"].lower()
@@ -129,7 +129,7 @@ def test_every_exported_metric_has_a_panel_in_the_row_of_its_area(folder: str) -
         found[panel["title"]] = row
         for target in panel["targets"]:
             expression = target["expr"].replace("$__rate_interval", "1m")
-            (read,) = {each.metric for each in selectors(expression)}
+            (read,) = {each.metric for each in parse_selectors(expression)}
             assert "max " in expression or expression.startswith("max(")
             assert read in (panel["title"], f"{panel['title']}_bucket", "ALERTS")
     exported = {name: metric for name, metric in system.metrics.metrics.items() if metric.type != "window"}
@@ -139,10 +139,10 @@ def test_every_exported_metric_has_a_panel_in_the_row_of_its_area(folder: str) -
 
 
 @pytest.mark.parametrize("folder", MEASURED)
-def test_panels_lie_beside_each_other(folder: str) -> None:
-    """None covers another, and none stands out."""
+def test_panels_do_not_overlap(folder: str) -> None:
+    """None covers another, and none exceeds the width."""
     covered: set[tuple[int, int]] = set()
-    for panel in _board(spec(folder))["panels"]:
+    for panel in _read_board(spec(folder))["panels"]:
         place = panel["gridPos"]
         cells = {
             (place["x"] + column, place["y"] + line)
@@ -154,11 +154,11 @@ def test_panels_lie_beside_each_other(folder: str) -> None:
         covered |= cells
 
 
-def _board(system: Spec) -> dict[str, Any]:
+def _read_board(system: Spec) -> dict[str, Any]:
     (text,) = texts(dashboard.emit, system).values()
     found: dict[str, Any] = json.loads(text)
     return found
 
 
-def _drawn(board: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _list_panels(board: dict[str, Any]) -> Iterator[dict[str, Any]]:
     return (panel for panel in board["panels"] if panel["type"] != "row")

@@ -1,4 +1,4 @@
-"""What the tests of reviews share."""
+"""Fixtures of the tests of reviews."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.codegen.review_project import Project, project_at
+from tests.support.codegen.review_project import Project, make_project
 
 
 @pytest.fixture
 def project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Project:
     """A project with one system that was never accepted."""
-    return project_at(tmp_path, capsys)
+    return make_project(tmp_path, capsys)
 
 
 @pytest.fixture
-def accepted(project: Project) -> Project:
+def accepted_project(project: Project) -> Project:
     """A project whose system is accepted as it is."""
     project.accept_first()
     return project

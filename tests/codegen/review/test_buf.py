@@ -1,4 +1,4 @@
-"""buf and the review agree on what breaks the wire."""
+"""buf and the review agree on breaking changes of the wire."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pytest
 
 from codegen.emit.proto import proto_files
 from codegen.review import Verdict, compare
-from codegen.review.form import write
+from codegen.review.form import encode_form
 from codegen.source.loader import load
 from codegen.source.spec import Spec
 from tests.support import quick_yaml
-from tests.support.codegen.review_forms import edited, spec
+from tests.support.codegen.review_forms import apply_edits, spec
 from tests.support.codegen.review_project import LOCKER
 
 BUF = Path(sys.executable).with_name("buf")
-# The wire, and what a caller of today finds missing on it.
+# The wire, and methods that a current caller would miss on it.
 RULES = ["WIRE_JSON", "RPC_NO_DELETE", "SERVICE_NO_DELETE", "MESSAGE_NO_DELETE", "ENUM_NO_DELETE"]
 CONFIG = {"version": "v2", "modules": [{"path": "proto"}], "breaking": {"use": RULES}}
 ITEM = "types/desk/messages/Item"
@@ -53,26 +53,26 @@ LOST_VALUE = "ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED"
 )
 def test_buf_agrees(tmp_path: Path, edits: dict[str, Any], rule: str) -> None:
     """Where the review says that the wire breaks buf says so too, and where it does not buf is silent."""
-    old, new = _locker({}), _locker(edits)
+    old, new = _make_locker({}), _make_locker(edits)
     breaks = any(each.verdict is Verdict.WIRE for each in compare(old, new))
-    said = _buf_breaking(tmp_path, old, new)
-    assert (breaks, bool(said)) == (bool(rule), bool(rule))
-    assert rule in said
+    output = _run_buf_breaking(tmp_path, old, new)
+    assert (breaks, bool(output)) == (bool(rule), bool(rule))
+    assert rule in output
 
 
 def test_a_reserved_deletion_keeps_the_wire(tmp_path: Path) -> None:
-    """A field retired with its number and name changes behaviour but not the wire, for buf as well."""
-    old = _locker({})
-    new = _locker({f"{ITEM}/fields/note": None, f"{ITEM}/reserved": {"numbers": [2], "names": ["note"]}})
+    """A field removed with number and name reserved changes behaviour but not the wire, for buf as well."""
+    old = _make_locker({})
+    new = _make_locker({f"{ITEM}/fields/note": None, f"{ITEM}/reserved": {"numbers": [2], "names": ["note"]}})
     assert compare(old, new)[0].verdict is Verdict.BEHAVIOUR
-    assert _buf_breaking(tmp_path, old, new) == ""
+    assert _run_buf_breaking(tmp_path, old, new) == ""
 
 
-def _locker(edits: dict[str, Any]) -> Spec:
-    return spec(edited(write(load(LOCKER)), edits))
+def _make_locker(edits: dict[str, Any]) -> Spec:
+    return spec(apply_edits(encode_form(load(LOCKER)), edits))
 
 
-def _buf_breaking(root: Path, old: Spec, new: Spec) -> str:
+def _run_buf_breaking(root: Path, old: Spec, new: Spec) -> str:
     for name, each in (("old", old), ("new", new)):
         for artefact in proto_files.emit(each):
             path = root / name / artefact.path
@@ -80,7 +80,7 @@ def _buf_breaking(root: Path, old: Spec, new: Spec) -> str:
             path.write_text(artefact.text, encoding="utf-8")
         (root / name / "buf.yaml").write_text(quick_yaml.write(CONFIG), encoding="utf-8")
     command = [str(BUF), "breaking", "new", "--against", "old", "--error-format", "json"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 100), done.stderr
-    assert "COMPILE" not in done.stdout
-    return done.stdout
+    completed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert completed.returncode in (0, 100), completed.stderr
+    assert "COMPILE" not in completed.stdout
+    return completed.stdout

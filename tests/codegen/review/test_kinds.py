@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from codegen.review import FROZEN, KINDS, Verdict, compare
-from codegen.review.compare import Stored, differences, stored
-from tests.support.codegen.review_forms import at, base, cases, edited, spec, stored_base
+from codegen.review.compare import StoredForm, find_differences, normalize
+from tests.support.codegen.review_forms import apply_edits, base, cases, find_at, spec, stored_base
 
 CASES = cases()
 ORDERED = (
@@ -25,8 +25,8 @@ ORDERED = (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["expect"][0][0]))
 def test_case(case: dict[str, Any]) -> None:
     """An edit gives exactly the differences of its case: id, sentence and verdict."""
-    old, new = (_side(case.get(side, {})) for side in ("before", "after"))
-    found = [[each.id, each.sentence, each.verdict.value] for each in differences(old, new)]
+    old, new = (_make_side(case.get(side, {})) for side in ("before", "after"))
+    found = [[each.id, each.sentence, each.verdict.value] for each in find_differences(old, new)]
     assert found == case["expect"]
 
 
@@ -37,7 +37,7 @@ def test_every_kind_has_a_case() -> None:
 
 
 def test_kinds_are_named_once() -> None:
-    """Each kind has an id of its own and says in a sentence what it is about."""
+    """Each kind has an id of its own and a sentence that describes it."""
     ids = [each.id for each in KINDS]
     assert len(ids) == len(set(ids))
     assert all(each.meaning.endswith(".") for each in KINDS)
@@ -48,29 +48,29 @@ def test_equal_specs_have_no_differences() -> None:
     assert compare(spec(base()), spec(base())) == []
 
 
-def test_order_says_nothing() -> None:
+def test_the_order_does_not_matter() -> None:
     """Names, grants, rules and the members of lists may stand in any order."""
-    reordered = _reversed(base())
-    kept = {place: at(base(), place.split("/")) for place in ORDERED}
-    assert compare(spec(base()), spec(edited(reordered, kept))) == []
+    reordered = _reverse(base())
+    reversed_ = {place: find_at(base(), place.split("/")) for place in ORDERED}
+    assert compare(spec(base()), spec(apply_edits(reordered, reversed_))) == []
 
 
 def test_a_permission_without_conditions_is_a_plain_one() -> None:
     """`Buy` and `Buy: {}` are the same permission."""
-    written_out = edited(base(), {"callers/may_call/booth/TillService/0": {"Buy": {}}})
+    written_out = apply_edits(base(), {"callers/may_call/booth/TillService/0": {"Buy": {}}})
     assert compare(spec(base()), spec(written_out)) == []
 
 
 def test_zero_is_not_false() -> None:
     """A condition that asks for 0 is another one than a condition that asks for false."""
     path = "callers/may_call/booth/TillService/0"
-    old, new = (edited(base(), {path: {"Buy": {"only": {"caller": value}}}}) for value in (0, False))
+    old, new = (apply_edits(base(), {path: {"Buy": {"only": {"caller": value}}}}) for value in (0, False))
     assert [each.id for each in compare(spec(old), spec(new))] == [
         "permission.condition booth TillService.Buy caller"
     ]
 
 
-def test_the_gravest_comes_first() -> None:
+def test_the_gravest_difference_comes_first() -> None:
     """Differences are sorted by their verdict, and wording comes last."""
     edits = {
         "system/title": "Stall",
@@ -79,7 +79,7 @@ def test_the_gravest_comes_first() -> None:
         "types/public/messages/Order/fields/token/number": 12,
         "types/public/enums/Zone/values/YARD": {"number": 3},
     }
-    found = compare(spec(base()), spec(edited(base(), edits)))
+    found = compare(spec(base()), spec(apply_edits(base(), edits)))
     assert [each.kind for each in found] == [
         "method.added",
         "field.number",
@@ -118,16 +118,18 @@ def test_the_set_of_methods_is_frozen(name: str) -> None:
     ids=["removed", "renamed", "renumbered", "retyped", "added"],
 )
 def test_only_additions_keep_the_wire(edits: dict[str, Any], verdict: Verdict) -> None:
-    """A field may come with a number of its own; anything else done to fields breaks the wire."""
-    changed = edited(base(), {f"types/public/messages/Order/{path}": value for path, value in edits.items()})
+    """A field may be added with a number of its own; any other change of fields breaks the wire."""
+    changed = apply_edits(
+        base(), {f"types/public/messages/Order/{path}": value for path, value in edits.items()}
+    )
     assert compare(spec(base()), spec(changed))[0].verdict == verdict
 
 
-def _side(edits: dict[str, Any]) -> Stored:
-    return stored(spec(edited(base(), edits))) if edits else stored_base()
+def _make_side(edits: dict[str, Any]) -> StoredForm:
+    return normalize(spec(apply_edits(base(), edits))) if edits else stored_base()
 
 
-def _reversed(data: Any) -> Any:
+def _reverse(data: Any) -> Any:
     if isinstance(data, dict):
-        return {key: _reversed(data[key]) for key in reversed(data)}
-    return [_reversed(each) for each in reversed(data)] if isinstance(data, list) else data
+        return {key: _reverse(data[key]) for key in reversed(data)}
+    return [_reverse(each) for each in reversed(data)] if isinstance(data, list) else data

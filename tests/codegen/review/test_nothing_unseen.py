@@ -1,4 +1,4 @@
-"""No change of a spec goes unseen, whatever word of the language it touches."""
+"""No change of a spec is missed, whatever word of the language it touches."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, RootModel, ValidationError
 
 from codegen.language import FILES
-from codegen.review.compare import differences, stored
-from codegen.review.form import Data, leaves, tree, write
+from codegen.review.compare import find_differences, normalize
+from codegen.review.form import Data, encode_form, flatten, spec_to_tree
 from codegen.source.spec import Spec
-from tests.support.codegen.review_forms import at, base, changed, edited, spec, stored_base
+from tests.support.codegen.review_forms import apply_edits, base, change_at, find_at, spec, stored_base
 
 Steps = tuple[str | int, ...]
 
 
 BASE = spec(base())
-STORED: Data = json.loads(json.dumps(write(BASE)))
+STORED: Data = json.loads(json.dumps(encode_form(BASE)))
 REMOVED = object()
 NAMES = ("extra", "EXTRA", "Extra")
 LITERALS = (
@@ -41,33 +41,37 @@ LITERALS = (
 
 @given(st.data())
 def test_any_change_is_a_difference(data: st.DataObject) -> None:
-    """Whatever is changed of the stored form, each value that changes is told by a kind that knows it."""
+    """Whatever is changed in the stored form, each changed value is reported by a kind that knows it."""
     now = STORED
     for _ in range(data.draw(st.integers(1, 3))):
-        steps = data.draw(st.sampled_from(list(_places(now))))
-        acts = data.draw(st.permutations([REMOVED, *NAMES, *_others(at(now, steps))]))
-        mutants = (_mutated(now, steps, act) for act in acts)
-        now = next((each for each in mutants if _spec(each) is not None), now)
-    new = _spec(now)
+        steps = data.draw(st.sampled_from(list(_list_places(now))))
+        acts = data.draw(st.permutations([REMOVED, *NAMES, *_list_others(find_at(now, steps))]))
+        mutants = (_mutate(now, steps, act) for act in acts)
+        now = next((each for each in mutants if _parse_spec(each) is not None), now)
+    new = _parse_spec(now)
     assert new is not None
-    found = differences(stored_base(), stored(new))
-    assert bool(found) == (write(new) != STORED)
+    found = find_differences(stored_base(), normalize(new))
+    assert bool(found) == (encode_form(new) != STORED)
     assert [each.id for each in found if each.kind == "other"] == []
 
 
-def test_what_no_kind_knows_is_told_as_it_is() -> None:
+def test_an_unknown_difference_is_reported_as_it_is() -> None:
     """Without any kind, every value that differs is still a difference of its own."""
-    new = spec(edited(base(), {"environment/variables/SEATS/default": 12, "types/public/messages/Hat": {}}))
-    assert [(each.id, each.sentence) for each in differences(stored_base(), stored(new), kinds=())] == [
+    new = spec(
+        apply_edits(base(), {"environment/variables/SEATS/default": 12, "types/public/messages/Hat": {}})
+    )
+    assert [
+        (each.id, each.sentence) for each in find_differences(stored_base(), normalize(new), kinds=())
+    ] == [
         ("other environment.variables.SEATS.default", "environment.variables.SEATS.default 10 -> 12"),
         ("other types.public.messages.Hat", "types.public.messages.Hat none -> {}"),
     ]
 
 
 def test_the_base_spec_uses_every_word() -> None:
-    """Each word of the language is said somewhere in base.yaml, so that the test above tries it."""
+    """Each word of the language is used in base.yaml, so that the test above covers it."""
     unsaid: dict[str, set[str]] = {}
-    for part in _parts(*(getattr(BASE, name) for name in FILES)):
+    for part in _list_parts(*(getattr(BASE, name) for name in FILES)):
         words = type(part).model_fields
         silent = {name for name in words if getattr(part, name) == words[name].default}
         unsaid[type(part).__name__] = unsaid.get(type(part).__name__, silent) & silent
@@ -78,51 +82,51 @@ def test_the_base_spec_uses_every_word() -> None:
     assert {name: words for name, words in unsaid.items() if words} == {}
 
 
-def test_the_stored_form_says_all_that_the_spec_says() -> None:
+def test_the_stored_form_is_complete() -> None:
     """Every value of the models that is not a default is in the stored form."""
-    assert leaves(tree(BASE)) == leaves(tree(spec(STORED)))
-    assert write(spec(STORED)) == STORED
+    assert flatten(spec_to_tree(BASE)) == flatten(spec_to_tree(spec(STORED)))
+    assert encode_form(spec(STORED)) == STORED
 
 
-def _parts(*values: Any) -> Iterator[BaseModel]:
+def _list_parts(*values: Any) -> Iterator[BaseModel]:
     for value in values:
         if isinstance(value, RootModel):
-            yield from _parts(value.root)
+            yield from _list_parts(value.root)
         elif isinstance(value, BaseModel):
             yield value
-            yield from _parts(*(getattr(value, name) for name in type(value).model_fields))
+            yield from _list_parts(*(getattr(value, name) for name in type(value).model_fields))
         elif isinstance(value, dict | tuple):
-            yield from _parts(*(value.values() if isinstance(value, dict) else value))
+            yield from _list_parts(*(value.values() if isinstance(value, dict) else value))
 
 
-def _places(value: Any, steps: Steps = ()) -> Iterator[Steps]:
+def _list_places(value: Any, steps: Steps = ()) -> Iterator[Steps]:
     """Every place in the data below the eight files."""
     if len(steps) > 1:
         yield steps
     if isinstance(value, dict):
         for key in value:
-            yield from _places(value[key], (*steps, key))
+            yield from _list_places(value[key], (*steps, key))
     if isinstance(value, list):
         for index, each in enumerate(value):
-            yield from _places(each, (*steps, index))
+            yield from _list_places(each, (*steps, index))
 
 
-def _mutated(data: Data, steps: Steps, act: Any) -> Data:
-    """The data with what is at a place taken away, given another name too, or replaced."""
+def _mutate(data: Data, steps: Steps, act: Any) -> Data:
+    """The data with the value at a place removed, renamed, or replaced."""
 
-    def change(holder: Any, step: Any) -> None:
+    def change(container: Any, step: Any) -> None:
         if act is REMOVED:
-            del holder[step]
-        elif act in NAMES and isinstance(holder, dict):
-            holder[act] = holder[step]
+            del container[step]
+        elif act in NAMES and isinstance(container, dict):
+            container[act] = container[step]
         else:
-            holder[step] = act
+            container[step] = act
 
-    mutant: Data = changed(data, steps, change)
+    mutant: Data = change_at(data, steps, change)
     return mutant
 
 
-def _others(value: Any) -> list[Any]:
+def _list_others(value: Any) -> list[Any]:
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int | float):
@@ -132,7 +136,7 @@ def _others(value: Any) -> list[Any]:
     return [value[::-1]] if isinstance(value, list) else []
 
 
-def _spec(data: Data) -> Spec | None:
+def _parse_spec(data: Data) -> Spec | None:
     try:
         return spec(data)
     except ValidationError:

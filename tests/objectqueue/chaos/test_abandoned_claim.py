@@ -1,4 +1,4 @@
-"""A worker that is killed between its claim and the entry of its lease: its task comes back all the same."""
+"""A worker that is killed between its claim and the index entry of its lease: its task is run again."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ NEVER_S = "86400"
 
 
 @pytest.mark.req("OQ-112", "OQ-252", "OQ-255")
-async def test_a_worker_killed_right_after_its_claim_hides_nothing(
+async def test_a_worker_killed_right_after_its_claim_hides_no_task(
     proxied_crew: Crew, s3_proxy: S3Proxy, later: Skewed
 ) -> None:
-    """No entry of its lease arrived, and no sweep is due: its lease ends and another worker has the task."""
+    """The entry of its lease is missing, and no sweep is due: the lease expires and it is claimed again."""
     crew = proxied_crew
     key = await crew.submit("gate", "/no/such/gate", timeout_seconds=600)
     s3_proxy.rule(kind="PutObject", key="leases/", delay_s=float(NEVER_S), times=None)
     killed = crew.process("killed", QO_INDEX_MODE="index-only")
-    await crew.task_until(key, "Running")
+    await crew.wait_for_state(key, "Running")
     killed.kill()
     assert crew.hints("leases") == []
     s3_proxy.forget()

@@ -1,4 +1,4 @@
-"""Every request of every flow is harmed once in every way: nothing is lost, run twice or left in disorder."""
+"""Every request of every flow fails once with each fault: no task is lost, run twice or inconsistent."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.s3.client.objects import Entry, Place
 from runtime.stores.store import Exchanged, Held, LeaseStore, Settling
 from tests.runtime.stores.s3.kit import Process
+from tests.support.chaos import Chaos
 from tests.support.eventually import eventually
 from tests.support.s3.fixtures import Bucket
 from tests.support.s3.proxy import S3Proxy
@@ -24,6 +25,8 @@ PATIENCE_S = 0.6
 """How long they wait for an answer that is delayed. For others it is longer: a busy machine harms nothing."""
 SLOW = RetryPolicy(initial_interval_ms=600_000, max_interval_ms=600_000, multiplier=1.0, jitter_percent=0.0)
 TRIES = 6
+FEW = 3
+"""Ways of harming a flow in the quick form."""
 HARMS: dict[str, dict[str, Any]] = {
     "delayed until nobody waits": {"delay_s": 2 * PATIENCE_S},
     "never answered": {"drop": True},
@@ -36,7 +39,7 @@ HARMS: dict[str, dict[str, Any]] = {
 
 
 class Below(Bucket):
-    """What of a bucket is below a prefix, for somebody who waits for an answer as long as they say."""
+    """The part of a bucket below a prefix, for clients that wait for an answer as long as they say."""
 
     def __init__(self, bucket: Bucket, prefix: str, patience_s: float = 10.0) -> None:
         super().__init__(bucket.name, bucket.endpoint, bucket.raw)
@@ -49,14 +52,14 @@ class Below(Bucket):
 
 
 class Runs:
-    """A client and a worker behind the proxy, and what the worker believes to have run."""
+    """A client and a worker behind the proxy, and the claims that the worker knows of."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
-        self.taken: list[tuple[str, int, str]] = []
+        self.claims: list[tuple[str, int, str]] = []
 
-    async def again(self, step: Callable[[], Awaitable[Any]]) -> Any:
-        """A step, repeated as its caller repeats it where the store does not answer."""
+    async def retry(self, step: Callable[[], Awaitable[Any]]) -> Any:
+        """Run a step, repeated as its caller repeats it where the store does not answer."""
         for _ in range(TRIES):
             try:
                 found = await step()
@@ -67,36 +70,36 @@ class Runs:
         raise AssertionError("the store did not answer for long")
 
     async def submit(self, record: Any) -> None:
-        await self.again(lambda: self.process.tasks.create_or_find(record, self.process.call()))
+        await self.retry(lambda: self.process.tasks.create_or_find(record, self.process.call()))
 
-    async def work(self, record: Any, edge: str, **given: Any) -> Any:
-        """Takes a task and leaves it by an edge; the outcome, or None where it was not to be had."""
-        taking = self.process.tasks.taking(parts=[record.shard], kinds=[record.task_type])
+    async def work(self, record: Any, edge: str, **values: Any) -> Any:
+        """Claim a task and settle it by an edge; return the outcome, or None if it was not claimed."""
+        claiming = self.process.tasks.taking(parts=[record.shard], kinds=[record.task_type])
 
-        async def take() -> Exchanged[Any]:
-            return await taking.exchange("worker", [], 1, self.process.call("worker"))
+        async def claim() -> Exchanged[Any]:
+            return await claiming.exchange("worker", [], 1, self.process.call("worker"))
 
         for _ in range(TRIES):
-            taken = (await self.again(take)).taken
-            if taken:
-                (mine,) = taken
-                self.taken.append((mine.id, mine.attempt, mine.lease_id))
-                return await self.leave(taking, mine, edge, given)
+            claimed = (await self.retry(claim)).taken
+            if claimed:
+                (mine,) = claimed
+                self.claims.append((mine.id, mine.attempt, mine.lease_id))
+                return await self.settle(claiming, mine, edge, values)
         return None
 
-    async def leave(self, taking: LeaseStore[Any], mine: Any, edge: str, given: dict[str, str]) -> Any:
-        """Settles as a worker does, who tries again until it knows."""
+    async def settle(self, claiming: LeaseStore[Any], mine: Any, edge: str, values: dict[str, str]) -> Any:
+        """Settle as a worker does, which retries until it knows the outcome."""
         final, target = edge == "fail", self.process.task.transition(edge).target
-        leaving = Settling(mine.id, Held("worker", mine.attempt), target, given, final, edge)
+        settling = Settling(mine.id, Held("worker", mine.attempt), target, values, final, edge)
 
-        async def settle() -> Any:
-            (outcome,) = await taking.settle_all([leaving], self.process.call("worker"))
+        async def settle_once() -> Any:
+            (outcome,) = await claiming.settle_all([settling], self.process.call("worker"))
             return outcome
 
-        return await self.again(settle)
+        return await self.retry(settle_once)
 
-    async def move(self, record: Any, source: str, target: str) -> Any:
-        """What a client does: looks first, and goes by what it saw."""
+    async def transition(self, record: Any, source: str, target: str) -> Any:
+        """Transition as a client does: read first, and expect the state that was read."""
         states = self.process.states
 
         async def step() -> Any:
@@ -104,10 +107,10 @@ class Runs:
                 record.id, states[source], states[target], self.process.call()
             )
 
-        return await self.again(step)
+        return await self.retry(step)
 
 
-async def _nothing(_direct: Process, _record: Any) -> None:
+async def _do_nothing(_direct: Process, _record: Any) -> None:
     """The task stays as it was submitted."""
 
 
@@ -118,29 +121,38 @@ async def _fail(direct: Process, record: Any) -> None:
 
 FLOWS: dict[str, tuple[Any, Any, str]] = {
     "submit": (None, lambda runs, record: runs.submit(record), "Pending"),
-    "complete": (_nothing, lambda runs, record: runs.work(record, "complete", output="1"), "Completed"),
-    "retry": (_nothing, lambda runs, record: runs.work(record, "retry", error="broken"), "Pending"),
-    "cancel": (_nothing, lambda runs, record: runs.move(record, "PENDING", "FAILED"), "Failed"),
-    "replay": (_fail, lambda runs, record: runs.move(record, "FAILED", "PENDING"), "Pending"),
-    "archive": (_fail, lambda runs, record: runs.move(record, "FAILED", "ARCHIVED"), "Archived"),
+    "complete": (_do_nothing, lambda runs, record: runs.work(record, "complete", output="1"), "Completed"),
+    "retry": (_do_nothing, lambda runs, record: runs.work(record, "retry", error="broken"), "Pending"),
+    "cancel": (_do_nothing, lambda runs, record: runs.transition(record, "PENDING", "FAILED"), "Failed"),
+    "replay": (_fail, lambda runs, record: runs.transition(record, "FAILED", "PENDING"), "Pending"),
+    "archive": (_fail, lambda runs, record: runs.transition(record, "FAILED", "ARCHIVED"), "Archived"),
 }
-"""What is there before, what is done through the proxy, and what has come of it."""
+"""The preparation, the flow through the proxy, and the expected state."""
 
 
+@pytest.mark.chaos
 @pytest.mark.req("OQ-252", "OQ-253", "OQ-064", "OQ-110", "OQ-111", "OQ-127", "OQ-143", "OQ-145")
 @pytest.mark.req("OQ-238", "OQ-239", "OQ-089")
 @pytest.mark.parametrize("flow", FLOWS)
-async def test_a_flow_outlives_every_harm(bucket: Bucket, s3_server: EmbeddedSeaweedfs, flow: str) -> None:
-    """For every n the nth request of the flow is harmed; one sweep later everything is as it should be."""
-    await asyncio.gather(
-        *(_harmed(bucket, s3_server, flow, f"{number}/", harm) for number, harm in enumerate(HARMS.values()))
-    )
-
-
-async def _harmed(
-    bucket: Bucket, server: EmbeddedSeaweedfs, flow: str, prefix: str, harm: dict[str, Any]
+async def test_a_flow_survives_every_fault(
+    bucket: Bucket, s3_server: EmbeddedSeaweedfs, flow: str, chaos: Chaos
 ) -> None:
-    """One way of harming, below a prefix of its own so that several go at a time."""
+    """For every n the nth request of the flow fails; one sweep later everything is as it should be.
+
+    In the quick form the longest flow is harmed in every way, and each of the others in some.
+    """
+    count = len(HARMS) if flow == "complete" else chaos.size(FEW, len(HARMS))
+    harms = chaos.chance.sample([*HARMS.values()], count)
+    found = await asyncio.gather(
+        *(_play_with_faults(bucket, s3_server, flow, f"{number}/", harm) for number, harm in enumerate(harms))
+    )
+    chaos.count(ways=count, requests_harmed=sum(found))
+
+
+async def _play_with_faults(
+    bucket: Bucket, server: EmbeddedSeaweedfs, flow: str, prefix: str, harm: dict[str, Any]
+) -> int:
+    """Play one kind of fault below a prefix of its own, so that several run concurrently; count them."""
     begin, act, expected = FLOWS[flow]
     proxy = S3Proxy(server.url, server.access_key, server.secret_key)
     proxy.start()
@@ -165,24 +177,25 @@ async def _harmed(
             ids.append(record.id)
         assert harmed >= 2
         await eventually(lambda: not proxy.passing)
-        late = await _recovered(direct, ids, runs)
+        late = await _recover(direct, ids, runs)
         await _sweep(direct)
-        entries = [each.key for index in ("ready/", "leases/") for each in await _all(direct, index)]
+        entries = [each.key for index in ("ready/", "leases/") for each in await _list_all(direct, index)]
         for task_id in ids:
             status = "Pending" if task_id in late else expected
-            taken = [each for each in runs.taken if each[0] == task_id]
-            _check_course(await _versions(direct, task_id), status, late.get(task_id, taken))
+            claims = [each for each in runs.claims if each[0] == task_id]
+            _check_course(await _read_versions(direct, task_id), status, late.get(task_id, claims))
             found = [key.partition("/")[0] for key in entries if key.endswith(task_id)]
             assert found == (["ready"] if status == "Pending" else [])
+        return harmed
     finally:
         await runs.process.close()
         await direct.close()
         await asyncio.to_thread(proxy.stop)
 
 
-async def _recovered(direct: Process, ids: list[str], runs: Runs) -> dict[str, list[tuple[str, int, str]]]:
-    """Tasks whose taking was carried out after its worker had given it up, once the monitor put them back."""
-    known = {key for key, _, _ in runs.taken}
+async def _recover(direct: Process, ids: list[str], runs: Runs) -> dict[str, list[tuple[str, int, str]]]:
+    """Tasks whose claim was carried out after its worker had given up, once the monitor requeued them."""
+    known = {key for key, _, _ in runs.claims}
     found: dict[str, list[tuple[str, int, str]]] = {}
     for task_id in ids:
         record = await direct.tasks.get(task_id)
@@ -193,7 +206,7 @@ async def _recovered(direct: Process, ids: list[str], runs: Runs) -> dict[str, l
         await _sweep(direct)
         direct.world.ahead_ms += 400_000
         while await direct.tasks.sweep(direct.task.transition("retry"), direct.call("monitor")):
-            """Until none is left."""
+            """Until there is none."""
         await direct.tasks.drained()
     return found
 
@@ -203,21 +216,21 @@ async def _sweep(direct: Process) -> None:
         """One look at all tasks."""
 
 
-def _check_course(versions: list[dict[str, Any]], expected: str, taken: list[tuple[str, int, str]]) -> None:
+def _check_course(versions: list[dict[str, Any]], expected: str, claims: list[tuple[str, int, str]]) -> None:
     assert versions[-1]["status"] == expected
     assert [each["rev"] for each in versions] == list(range(1, len(versions) + 1))
     running = [(each["attempt"], each["lease_id"]) for each in versions if each["status"] == "Running"]
-    assert running == [(attempt, lease) for _, attempt, lease in taken]
-    assert len(running) <= 1, "a lease that had not ended was given to another"
+    assert running == [(attempt, lease) for _, attempt, lease in claims]
+    assert len(running) <= 1, "a lease that had not expired was claimed again"
 
 
-async def _versions(direct: Process, task_id: str) -> list[dict[str, Any]]:
+async def _read_versions(direct: Process, task_id: str) -> list[dict[str, Any]]:
     key = f"tasks/{task_id[0]}/{task_id}.json"
     bodies = [await direct.objects.get(key, each.version) async for each in direct.objects.versions(key)]
     return [json.loads(body.body) for body in reversed(bodies) if body is not None]
 
 
-async def _all(direct: Process, prefix: str) -> Sequence[Entry]:
+async def _list_all(direct: Process, prefix: str) -> Sequence[Entry]:
     page = await direct.objects.page(prefix, most=1000)
     assert page.token is None
     return page.entries

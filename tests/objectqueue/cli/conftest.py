@@ -11,11 +11,11 @@ from tests.support.s3.proxy import S3Proxy
 
 @pytest.fixture
 def shell(bucket: Bucket) -> Shell:
-    """Somebody who talks to the server itself."""
+    """A shell whose variables name the server itself."""
     return Shell(bucket)
 
 
 @pytest.fixture
-def proxied(bucket: Bucket, s3_proxy: S3Proxy) -> Shell:
-    """Somebody who talks through the proxy."""
+def proxied_shell(bucket: Bucket, s3_proxy: S3Proxy) -> Shell:
+    """A shell whose variables name the proxy."""
     return Shell(bucket.through(s3_proxy))

@@ -1,4 +1,4 @@
-"""`qo worker` and `qo monitor`: what their flags say, and what they do as processes."""
+"""`qo worker` and `qo monitor`: their flags, and their behaviour as processes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SWITCHES = {
 
 
 @pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def served_node(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Which node would have run, and in what environment."""
     found: dict[str, Any] = {}
 
@@ -53,33 +53,33 @@ def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 @pytest.mark.req("OQ-228", "OQ-217", "OQ-237", "OQ-140")
-def test_flags_of_a_worker_beat_its_variables(shell: Shell, served: dict[str, Any]) -> None:
-    """Each of them; what no flag says is left to the variable."""
+def test_flags_of_a_worker_override_its_variables(shell: Shell, served_node: dict[str, Any]) -> None:
+    """Each of them; without a flag the variable counts."""
     shell.run("worker", QO_WORKER_ID="other")
-    assert served["QO_WORKER_ID"] == "other" and "QO_NO_MONITOR" not in served
+    assert served_node["QO_WORKER_ID"] == "other" and "QO_NO_MONITOR" not in served_node
     flags = {**WORKER_FLAGS, **MONITOR_FLAGS}
     words = [word for flag, (value, _) in flags.items() for word in (flag, value)]
     shell.run("worker", *words, *SWITCHES, QO_WORKER_ID="other", QO_SHUTDOWN_GRACE="3")
-    assert served["node"] == "objectqueue.local.worker"
+    assert served_node["node"] == "objectqueue.local.worker"
     for value, variable in flags.values():
-        assert served[variable] == value.lower()
-    assert [served[each] for each in SWITCHES.values()] == ["true"] * 3
-    assert served["QO_SHUTDOWN_GRACE"] == "3"
+        assert served_node[variable] == value.lower()
+    assert [served_node[each] for each in SWITCHES.values()] == ["true"] * 3
+    assert served_node["QO_SHUTDOWN_GRACE"] == "3"
 
 
 @pytest.mark.req("OQ-229", "OQ-217")
-def test_flags_of_a_monitor_beat_its_variables(shell: Shell, served: dict[str, Any]) -> None:
+def test_flags_of_a_monitor_override_its_variables(shell: Shell, served_node: dict[str, Any]) -> None:
     """Each of them."""
     words = [word for flag, (value, _) in MONITOR_FLAGS.items() for word in (flag, value)]
     shell.run("monitor", *words, QO_MONITOR_CHECK_INTERVAL="7")
-    assert served["node"] == "objectqueue.local.monitor"
+    assert served_node["node"] == "objectqueue.local.monitor"
     for value, variable in MONITOR_FLAGS.values():
-        assert served[variable] == value
+        assert served_node[variable] == value
 
 
 @pytest.mark.req("OQ-206", "OQ-207", "OQ-208", "OQ-209", "OQ-210", "OQ-211", "OQ-212", "OQ-213", "OQ-220")
 def test_variables_of_nodes_have_defaults_and_bounds() -> None:
-    """As they are written down; what is out of bounds is no value."""
+    """As documented; a value out of bounds is refused."""
     from generated.objectqueue.settings import VARIABLES
     from runtime.node.settings import SettingsError, read
 
@@ -102,33 +102,33 @@ def test_variables_of_nodes_have_defaults_and_bounds() -> None:
 
 
 @pytest.mark.req("OQ-262", "OQ-093", "OQ-221", "OQ-237", "OQ-264", "OQ-268", "OQ-X05", "OQ-175", "OQ-165")
-def test_a_worker_of_ones_own_does_what_was_submitted_before(shell: Shell) -> None:
-    """From submitting to the end, by commands alone; it listens nowhere, and stops when it is told."""
-    done = shell.submitted("--input", '{"n": 1}')
+def test_a_worker_process_runs_submitted_tasks(shell: Shell) -> None:
+    """From submitting to the end, by commands alone; it listens nowhere, and stops on a signal."""
+    completed = shell.submit("--input", '{"n": 1}')
     broken = shell.out("submit", "--type", "add", "--input", '"not two numbers"')
     flags = "--id", "w1", "--handlers", "tests.support.objectqueue.functions", "--concurrency", "2"
-    with running(shell, "worker", *flags) as worker:
-        assert json.loads(shell.out("wait", done, "--seconds", "90")) == {"n": 1}
+    with start_command(shell, "worker", *flags) as worker:
+        assert json.loads(shell.out("wait", completed, "--seconds", "90")) == {"n": 1}
         failed = shell.run("wait", broken, "--seconds", "90")
         assert (failed.exit_code, failed.stdout) == (TROUBLE, "failed\n")
         assert shell.out("submit", "--type", "echo", "--input", "2", "--wait") == "2"
         (only,) = shell.json("workers")["workers"]
         assert only["live"] and only["worker"]["worker_id"] == "w1"
-        listening = [each for each in _connections(worker) if each.status == psutil.CONN_LISTEN]
+        listening = [each for each in _list_connections(worker) if each.status == psutil.CONN_LISTEN]
         assert listening == []
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(60) == DONE
     assert shell.json("workers")["workers"] == []
-    statuses = [each["task"]["status"] for each in shell.json("history", done)]
+    statuses = [each["task"]["status"] for each in shell.json("history", completed)]
     assert statuses == ["Pending", "Running", "Completed"]
 
 
 @pytest.mark.req("OQ-268", "OQ-229")
-def test_metrics_are_served_where_a_port_is_named(shell: Shell) -> None:
+def test_metrics_are_served_if_a_port_is_set(shell: Shell) -> None:
     """By a monitor of its own here."""
     (port,) = allocate_ports(1)
-    with running(shell, "monitor", "--metrics-port", str(port)) as monitor:
-        with _opened(f"http://127.0.0.1:{port}/metrics") as page:
+    with start_command(shell, "monitor", "--metrics-port", str(port)) as monitor:
+        with _open(f"http://127.0.0.1:{port}/metrics") as page:
             assert b"# HELP" in page.read()
         monitor.send_signal(signal.SIGINT)
         assert monitor.wait(60) == DONE
@@ -136,26 +136,26 @@ def test_metrics_are_served_where_a_port_is_named(shell: Shell) -> None:
 
 @pytest.mark.req("OQ-236", "OQ-235", "OQ-237", "OQ-220")
 @pytest.mark.parametrize(
-    ("flags", "code", "said"),
+    ("flags", "code", "message"),
     [
         (("--bucket", "there-is-none"), TROUBLE, "there-is-none"),
         (("--handlers", "no.such.module"), USAGE, "no.such.module"),
         (("--index-mode", "index-only", "--sweep-interval", "0"), USAGE, "index-only"),
     ],
 )
-def test_a_worker_that_cannot_work_says_so(
-    shell: Shell, flags: tuple[str, ...], code: int, said: str
+def test_a_worker_that_cannot_work_reports_it(
+    shell: Shell, flags: tuple[str, ...], code: int, message: str
 ) -> None:
-    """In a line, and ends."""
+    """In one line, and ends."""
     command = [*QO, "worker", *flags]
     ended = subprocess.run(command, env=shell.environ, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (code, "")
-    assert said in ended.stderr.splitlines()[-1] and "Traceback" not in ended.stderr
+    assert message in ended.stderr.splitlines()[-1] and "Traceback" not in ended.stderr
 
 
 @contextmanager
-def running(shell: Shell, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A command that goes on until the test ends."""
+def start_command(shell: Shell, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that runs until the test ends."""
     process = subprocess.Popen([*QO, *arguments], env=shell.environ, stderr=subprocess.DEVNULL)
     try:
         yield process
@@ -164,12 +164,12 @@ def running(shell: Shell, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def _connections(process: subprocess.Popen[bytes]) -> list[Any]:
+def _list_connections(process: subprocess.Popen[bytes]) -> list[Any]:
     family = psutil.Process(process.pid)
     return [found for each in (family, *family.children(recursive=True)) for found in each.net_connections()]
 
 
-def _opened(url: str) -> Any:
+def _open(url: str) -> Any:
     def look() -> Any:
         try:
             return urllib.request.urlopen(url)

@@ -1,4 +1,4 @@
-"""Archive, unarchive, replay and cancel: from where, to where, and who is told what."""
+"""Archive, unarchive, replay and cancel: their edges, and their output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.objectqueue.shell import CONFLICT, DONE, QO, TROUBLE, USAGE, Shell, key_of
+from tests.support.objectqueue.shell import CONFLICT, DONE, QO, TROUBLE, USAGE, Shell, format_key
 from tests.support.s3.proxy import S3Proxy
 
 STATES = ("Pending", "Running", "Completed", "Failed", "Archived")
@@ -22,10 +22,10 @@ ALLOWED = {
 
 @pytest.mark.req("OQ-169", "OQ-177", "OQ-225", "OQ-226", "OQ-235", "OQ-X03")
 @pytest.mark.parametrize("command", ALLOWED)
-def test_a_command_is_for_some_states(shell: Shell, command: str) -> None:
+def test_a_command_is_for_some_states_only(shell: Shell, command: str) -> None:
     """In the others it is a conflict that changes nothing."""
     for status in STATES:
-        task_id = shell.submitted_in(status)
+        task_id = shell.submit_in(status)
         before = shell.task(task_id)
         result = shell.run(command, task_id)
         after = shell.task(task_id)
@@ -39,22 +39,22 @@ def test_a_command_is_for_some_states(shell: Shell, command: str) -> None:
 
 
 @pytest.mark.req("OQ-168", "OQ-173", "OQ-174")
-def test_archiving_is_one_write_and_can_be_undone(proxied: Shell, s3_proxy: S3Proxy) -> None:
-    """By the ETag that was read, with the tag that a rule of the bucket looks for, and that goes again."""
-    task_id = proxied.submitted_in("Completed", output={"done": True})
-    before = proxied.task(task_id)
+def test_archiving_is_one_write_and_can_be_undone(proxied_shell: Shell, s3_proxy: S3Proxy) -> None:
+    """By the ETag that was read, with the tag of the bucket's rule, which is removed again."""
+    task_id = proxied_shell.submit_in("Completed", output={"done": True})
+    before = proxied_shell.task(task_id)
     s3_proxy.forget()
-    proxied.out("archive", task_id)
+    proxied_shell.out("archive", task_id)
     (write,) = s3_proxy.asked("PutObject", "tasks/")
     assert write.headers["if-match"]
     assert not s3_proxy.asked("DeleteObject", "tasks/")
-    archived = proxied.task(task_id)
+    archived = proxied_shell.task(task_id)
     changed = {name for name in archived if archived[name] != before[name]}
     assert changed == {"status", "archived_from", "updated_at", "rev"}
-    assert _tags(proxied, task_id) == {"qo-status": "archived"}
-    assert proxied.out("unarchive", task_id) == "completed"
-    assert _tags(proxied, task_id) == {}
-    again = proxied.task(task_id)
+    assert _read_tags(proxied_shell, task_id) == {"qo-status": "archived"}
+    assert proxied_shell.out("unarchive", task_id) == "completed"
+    assert _read_tags(proxied_shell, task_id) == {}
+    again = proxied_shell.task(task_id)
     assert {name for name in again if again[name] != before[name]} == {"updated_at", "rev"}
 
 
@@ -62,8 +62,8 @@ def test_archiving_is_one_write_and_can_be_undone(proxied: Shell, s3_proxy: S3Pr
 def test_a_replayed_task_is_due_at_once_with_all_its_retries(shell: Shell) -> None:
     """Also one that was archived meanwhile; the count of attempts and the last error stay."""
     for archived in (False, True):
-        task_id = shell.submitted_in("Failed", retry_count=3, attempt=4, last_error="broken")
-        for key in shell.ready(task_id):
+        task_id = shell.submit_in("Failed", retry_count=3, attempt=4, last_error="broken")
+        for key in shell.list_ready_entries(task_id):
             shell.bucket.raw.delete_object(Bucket=shell.bucket.name, Key=key)
         if archived:
             shell.out("archive", task_id)
@@ -72,53 +72,53 @@ def test_a_replayed_task_is_due_at_once_with_all_its_retries(shell: Shell) -> No
         task = shell.task(task_id)
         assert (task["retry_count"], task["attempt"], task["last_error"]) == (0, 4, "broken")
         assert task["available_at"] == task["updated_at"] and task["completed_at"] is None
-        assert len(shell.ready(task_id)) == 1
+        assert len(shell.list_ready_entries(task_id)) == 1
 
 
 @pytest.mark.req("OQ-177", "OQ-174")
-def test_a_completed_task_is_not_replayed_by_way_of_the_archive(shell: Shell) -> None:
-    """It is archived as what it was."""
-    task_id = shell.submitted_in("Archived", archived_from="Completed")
+def test_a_completed_task_is_not_replayed_after_its_archival(shell: Shell) -> None:
+    """Its state before the archival counts."""
+    task_id = shell.submit_in("Archived", archived_from="Completed")
     assert shell.run("replay", task_id).exit_code == CONFLICT
     assert shell.out("unarchive", task_id) == "completed"
 
 
 @pytest.mark.req("OQ-178", "OQ-193")
-def test_of_two_replays_at_once_one_succeeds(proxied: Shell, s3_proxy: S3Proxy) -> None:
-    """The other one is told so, and there is one version more."""
-    task_id = proxied.submitted_in("Failed", last_error="broken")
-    versions = proxied.versions(task_id)
+def test_of_two_concurrent_replays_one_succeeds(proxied_shell: Shell, s3_proxy: S3Proxy) -> None:
+    """The other one is a conflict, and there is one version more."""
+    task_id = proxied_shell.submit_in("Failed", last_error="broken")
+    versions = proxied_shell.versions(task_id)
     s3_proxy.rule(kind="PutObject", key="tasks/", times=None, delay_s=0.3)
     with ThreadPoolExecutor(2) as pool:
-        codes = sorted(pool.map(lambda _: _replayed_in_process(proxied, task_id), range(2)))
+        codes = sorted(pool.map(lambda _: _replay_in_process(proxied_shell, task_id), range(2)))
     assert codes == [DONE, CONFLICT]
-    assert proxied.versions(task_id) == versions + 1
+    assert proxied_shell.versions(task_id) == versions + 1
 
 
 @pytest.mark.req("OQ-X03")
-def test_a_cancelled_task_says_why(shell: Shell) -> None:
-    """A waiting one leaves no entry behind; a running one has no lease any more."""
-    waiting, running = shell.submitted(), shell.submitted_in("Running")
+def test_a_cancelled_task_has_its_reason(shell: Shell) -> None:
+    """A waiting one has no entry any more; a running one has no lease any more."""
+    waiting, running = shell.submit(), shell.submit_in("Running")
     shell.out("cancel", waiting)
     shell.out("cancel", running, "--reason", "not wanted")
-    assert "cancelled" in shell.task(waiting)["last_error"] and shell.ready(waiting) == []
+    assert "cancelled" in shell.task(waiting)["last_error"] and shell.list_ready_entries(waiting) == []
     task = shell.task(running)
     assert "not wanted" in task["last_error"]
     assert task["lease_id"] is task["lease_expires_at"] is None
 
 
 @pytest.mark.req("OQ-X07")
-def test_many_are_moved_by_a_filter(shell: Shell) -> None:
-    """After a question, unless it is answered in advance; a line for each that was moved."""
-    failed = {shell.submitted_in("Failed", task_type="a") for _ in range(3)}
-    other = shell.submitted_in("Failed", task_type="b")
-    asked = shell.run("replay", "--all", "--type", "a", given="n\n")
-    assert asked.exit_code == TROUBLE and "3 tasks?" in asked.stderr
-    moved = shell.out("replay", "--all", "--status", "failed", "--type", "a", "--yes")
-    assert set(moved.splitlines()) == failed
+def test_many_are_transitioned_by_a_filter(shell: Shell) -> None:
+    """After a prompt, unless it is answered in advance; a line for each task."""
+    failed = {shell.submit_in("Failed", task_type="a") for _ in range(3)}
+    other = shell.submit_in("Failed", task_type="b")
+    prompted = shell.run("replay", "--all", "--type", "a", stdin="n\n")
+    assert prompted.exit_code == TROUBLE and "3 tasks?" in prompted.stderr
+    transitioned = shell.out("replay", "--all", "--status", "failed", "--type", "a", "--yes")
+    assert set(transitioned.splitlines()) == failed
     assert shell.task(other)["status"] == "Failed"
     assert {shell.task(each)["status"] for each in failed} == {"Pending"}
-    assert "Archive 1 task?" in shell.run("archive", "--all", given="n\n").stderr
+    assert "Archive 1 task?" in shell.run("archive", "--all", stdin="n\n").stderr
     assert shell.out("archive", "--all", "--yes") == other
     assert shell.run("archive", "--all").stderr == "There is nothing to archive.\n"
     assert shell.run("archive", "--all", "--status", "pending").exit_code == USAGE
@@ -126,11 +126,13 @@ def test_many_are_moved_by_a_filter(shell: Shell) -> None:
     assert shell.run("archive", other, "--all").exit_code == USAGE
 
 
-def _tags(shell: Shell, task_id: str) -> dict[str, str]:
-    told: dict[str, Any] = shell.bucket.raw.get_object_tagging(Bucket=shell.bucket.name, Key=key_of(task_id))
-    return {each["Key"]: each["Value"] for each in told["TagSet"]}
+def _read_tags(shell: Shell, task_id: str) -> dict[str, str]:
+    answer: dict[str, Any] = shell.bucket.raw.get_object_tagging(
+        Bucket=shell.bucket.name, Key=format_key(task_id)
+    )
+    return {each["Key"]: each["Value"] for each in answer["TagSet"]}
 
 
-def _replayed_in_process(shell: Shell, task_id: str) -> int:
+def _replay_in_process(shell: Shell, task_id: str) -> int:
     command = [*QO, "replay", task_id]
     return subprocess.run(command, env=shell.environ, capture_output=True, check=False).returncode

@@ -1,4 +1,4 @@
-"""What is said of wrong ids, shards, settings, buckets and keys, and with which code."""
+"""Errors for wrong ids, shards, settings, buckets and keys, and their exit codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.objectqueue.shell import DONE, QO, ROOT, TROUBLE, USAGE, UUID
 from tests.support.s3.proxy import S3Proxy
 
 DIGITS = "0123456789abcdef"
-ASKED_BY_BASH = {"_QO_COMPLETE": "bash_complete", "COMP_WORDS": "qo sta", "COMP_CWORD": "1"}
+COMPLETED_BY_BASH = {"_QO_COMPLETE": "bash_complete", "COMP_WORDS": "qo sta", "COMP_CWORD": "1"}
 
 
 @pytest.mark.req("OQ-233", "OQ-231", "OQ-230", "OQ-235")
@@ -43,11 +43,11 @@ ASKED_BY_BASH = {"_QO_COMPLETE": "bash_complete", "COMP_WORDS": "qo sta", "COMP_
         ("nonsense",),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_any_request(
-    proxied: Shell, s3_proxy: S3Proxy, arguments: tuple[str, ...]
+def test_invalid_arguments_are_refused_before_any_request(
+    proxied_shell: Shell, s3_proxy: S3Proxy, arguments: tuple[str, ...]
 ) -> None:
     """With the code of wrong usage."""
-    result = proxied.run(*arguments)
+    result = proxied_shell.run(*arguments)
     assert (result.exit_code, result.stdout) == (USAGE, "")
     assert s3_proxy.asked() == []
 
@@ -73,8 +73,8 @@ def test_what_cannot_be_meant_is_refused_before_any_request(
         ("QO_QUEUE", "a//b"),
     ],
 )
-def test_settings_that_are_wrong_are_named(shell: Shell, variable: str, value: str) -> None:
-    """In a line that says what they may be."""
+def test_wrong_settings_are_named(shell: Shell, variable: str, value: str) -> None:
+    """In a line with the permitted values."""
     result = shell.run("list", **{variable: value})
     assert (result.exit_code, result.stdout) == (USAGE, "")
     assert variable in result.stderr and len(result.stderr.splitlines()) == 1
@@ -82,12 +82,12 @@ def test_settings_that_are_wrong_are_named(shell: Shell, variable: str, value: s
 
 @pytest.mark.req("OQ-155", "OQ-235", "OQ-007")
 @pytest.mark.parametrize("name", ["a/b", "../w", ".hidden", "two words", "w\x7f", "w" * 201])
-def test_a_worker_has_a_name_that_can_be_part_of_a_key(proxied: Shell, s3_proxy: S3Proxy, name: str) -> None:
+def test_a_worker_name_must_be_valid_in_a_key(proxied_shell: Shell, s3_proxy: S3Proxy, name: str) -> None:
     """Any other is refused by its flag and by its variable, with the code of wrong settings."""
     for arguments, more in ((("--id", name), {}), ((), {"QO_WORKER_ID": name})):
         ended = subprocess.run(
             [*QO, "worker", *arguments],
-            env={**proxied.environ, **more},
+            env={**proxied_shell.environ, **more},
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -101,7 +101,7 @@ def test_a_worker_has_a_name_that_can_be_part_of_a_key(proxied: Shell, s3_proxy:
 
 @pytest.mark.req("OQ-236", "OQ-204", "OQ-203", "OQ-205", "OQ-235")
 @pytest.mark.parametrize(
-    ("flags", "variables", "said"),
+    ("flags", "variables", "message"),
     [
         (("--bucket", "there-is-none"), {}, "bucket"),
         (("--endpoint", "http://127.0.0.1:9"), {}, "127.0.0.1:9"),
@@ -111,21 +111,21 @@ def test_a_worker_has_a_name_that_can_be_part_of_a_key(proxied: Shell, s3_proxy:
     ],
 )
 @pytest.mark.parametrize("command", [("list",), ("submit", "--type", "echo"), ("doctor",)])
-def test_a_store_that_refuses_is_one_line(
-    shell: Shell, command: tuple[str, ...], flags: tuple[str, ...], variables: dict[str, str], said: str
+def test_an_error_of_the_store_is_one_line(
+    shell: Shell, command: tuple[str, ...], flags: tuple[str, ...], variables: dict[str, str], message: str
 ) -> None:
-    """It says what is wrong, and the code is that of trouble."""
+    """It says what is wrong, and the exit code is that of trouble."""
     result = shell.run(*command, *flags, **variables)
     assert result.exit_code == TROUBLE, result.output
     if command != ("doctor",):
         assert result.stdout == "" and len(result.stderr.splitlines()) == 1
-    assert said in result.output
+    assert message in result.output
 
 
 @pytest.mark.req("OQ-217", "OQ-204")
-def test_flags_count_more_than_variables(shell: Shell) -> None:
-    """And variables more than defaults."""
-    task_id = shell.submitted()
+def test_flags_override_variables(shell: Shell) -> None:
+    """And variables override defaults."""
+    task_id = shell.submit()
     assert shell.run("list", S3_BUCKET="there-is-none").exit_code == TROUBLE
     found = shell.out("list", "--bucket", shell.bucket.name, S3_BUCKET="there-is-none")
     assert task_id in found
@@ -133,7 +133,7 @@ def test_flags_count_more_than_variables(shell: Shell) -> None:
 
 
 @pytest.mark.req("OQ-X08")
-def test_queues_share_a_bucket(shell: Shell) -> None:
+def test_queues_in_one_bucket_are_isolated(shell: Shell) -> None:
     """Each is below its name and sees nothing of the others."""
     first = shell.out("submit", "--type", "echo", "--queue", "team-a")
     second = shell.out("submit", "--type", "echo", QO_QUEUE="team-b")
@@ -144,21 +144,21 @@ def test_queues_share_a_bucket(shell: Shell) -> None:
 
 
 @pytest.mark.req("OQ-220")
-def test_a_name_that_nobody_knows_is_a_warning(shell: Shell) -> None:
-    """It is probably a misspelt one; results stay on stdout alone."""
+def test_an_unknown_variable_is_a_warning(shell: Shell) -> None:
+    """It is probably misspelt; results stay on stdout alone."""
     result = shell.run("list", "--json", QO_INDEX_MOOD="hybrid")
     assert (result.exit_code, result.stdout) == (DONE, "[]\n")
     assert "QO_INDEX_MOOD" in result.stderr
 
 
 @pytest.mark.req("OQ-234", "OQ-269", "OQ-023")
-def test_commands_only_list_read_and_write(proxied: Shell, s3_proxy: S3Proxy) -> None:
-    """Whatever is asked for is found in what the store lists; no query is left to it."""
-    task_id = proxied.submitted()
+def test_commands_only_list_read_and_write(proxied_shell: Shell, s3_proxy: S3Proxy) -> None:
+    """Every answer comes from a listing of the store; no query is delegated to it."""
+    task_id = proxied_shell.submit()
     for command in (("list",), ("stats",), ("workers",), ("status", task_id), ("history", task_id)):
-        proxied.json(*command)
-    proxied.out("cancel", task_id)
-    proxied.out("replay", task_id)
+        proxied_shell.json(*command)
+    proxied_shell.out("cancel", task_id)
+    proxied_shell.out("replay", task_id)
     kinds = {each.kind for each in s3_proxy.asked()}
     allowed = {"PutObject", "GetObject", "HeadObject", "DeleteObject", "ListObjectsV2", "ListObjectVersions"}
     assert kinds <= {*allowed, "GetBucketVersioning"}
@@ -167,14 +167,14 @@ def test_commands_only_list_read_and_write(proxied: Shell, s3_proxy: S3Proxy) ->
 
 @pytest.mark.req("OQ-235")
 def test_the_command_is_a_program(shell: Shell) -> None:
-    """It starts quickly enough to be used by hand, and completes words in shells."""
+    """It starts quickly enough for interactive use, and completes words in shells."""
     heavy = "{'rich', 'grpc', 'orjson', 'asyncio'}"
     code = f"import sys, handlers.objectqueue.cli; print({heavy} & {{*sys.modules}})"
     found = subprocess.run([QO[0], "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout == "set()\n"
     assert "5 not ended in time" in shell.out("--help")
     completed = subprocess.run(
-        QO, cwd=ROOT, capture_output=True, text=True, check=True, env={**shell.environ, **ASKED_BY_BASH}
+        QO, cwd=ROOT, capture_output=True, text=True, check=True, env={**shell.environ, **COMPLETED_BY_BASH}
     )
     assert "plain,status" in completed.stdout
     assert all("..." not in line for line in shell.out("--help").splitlines()[2:])
@@ -192,29 +192,31 @@ def test_the_command_is_a_program(shell: Shell) -> None:
         ("worker --index-mode h", ["hybrid"]),
     ],
 )
-def test_shells_complete_what_options_may_be(words: str, found: list[str]) -> None:
-    *given, incomplete = words.split(" ")
+def test_shells_complete_the_values_of_options(words: str, found: list[str]) -> None:
+    *typed, incomplete = words.split(" ")
     completion = ShellComplete(qo, {}, "qo", "_QO_COMPLETE")
-    assert [each.value for each in completion.get_completions(given, incomplete)] == found
+    assert [each.value for each in completion.get_completions(typed, incomplete)] == found
 
 
 @pytest.mark.parametrize("command", [("list",), ("submit", "--type", "echo")])
-def test_who_has_no_bucket_yet_is_told_how_to_get_one(shell: Shell, command: tuple[str, ...]) -> None:
-    """The same goes for a bucket without versions."""
-    for asked in (command, ("ui", "deploy")):
-        assert "`qo init`" in shell.run(*asked, "--bucket", "there-is-none").stderr
+def test_without_a_bucket_the_error_says_how_to_create_one(shell: Shell, command: tuple[str, ...]) -> None:
+    """The same for a bucket without versioning."""
+    for requests_ in (command, ("ui", "deploy")):
+        assert "`qo init`" in shell.run(*requests_, "--bucket", "there-is-none").stderr
     bare = f"{shell.bucket.name}-bare"
     shell.bucket.raw.create_bucket(Bucket=bare)
-    told = shell.run(*command, "--bucket", bare)
-    assert told.exit_code == TROUBLE and "keeps no versions" in told.stderr and "`qo init`" in told.stderr
+    result = shell.run(*command, "--bucket", bare)
+    assert (
+        result.exit_code == TROUBLE and "keeps no versions" in result.stderr and "`qo init`" in result.stderr
+    )
 
 
 LINE = b'{"task_type": "echo"}\n'
 
 
 @contextlib.contextmanager
-def submitting(shell: Shell) -> Iterator[Any]:
-    """A command to which tasks are given one by one; the first is told before there is a second."""
+def start_submitting(shell: Shell) -> Iterator[Any]:
+    """A command that reads tasks one by one; the first is answered before there is a second."""
     # A child inherits that an interrupt is ignored, as it is where tests run in the background of a shell.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
@@ -233,9 +235,9 @@ def submitting(shell: Shell) -> Iterator[Any]:
         yield many
 
 
-def test_nobody_has_to_read_to_the_end(shell: Shell) -> None:
-    """Who reads no further is no trouble of the queue, and nothing is said of it."""
-    with submitting(shell) as many:
+def test_a_closed_pipe_is_no_error(shell: Shell) -> None:
+    """A reader that stops early is no error of the queue, and nothing is printed about it."""
+    with start_submitting(shell) as many:
         many.stdout.close()
         with contextlib.suppress(BrokenPipeError):
             many.stdin.write(LINE * 200)
@@ -243,15 +245,15 @@ def test_nobody_has_to_read_to_the_end(shell: Shell) -> None:
         assert (many.stderr.read(), many.wait(30)) == (b"", TROUBLE)
 
 
-def test_who_waits_for_tasks_can_be_interrupted(shell: Shell) -> None:
+def test_waiting_for_tasks_can_be_interrupted(shell: Shell) -> None:
     """Even if the next line never comes."""
-    with submitting(shell) as many:
+    with start_submitting(shell) as many:
         many.send_signal(signal.SIGINT)
         assert (many.stderr.read().strip(), many.wait(30)) == (b"Aborted!", TROUBLE)
 
 
-def test_the_words_of_the_command_are_those_of_the_spec() -> None:
-    """It has them by heart, so that it starts quickly."""
+def test_the_words_of_the_command_equal_those_of_the_spec() -> None:
+    """They are literals, so that it starts quickly."""
     from generated.objectqueue.lifecycle import TASK
     from generated.objectqueue.settings import VARIABLES
     from handlers.objectqueue.cli import COMMANDS
@@ -275,25 +277,25 @@ def test_the_words_of_the_command_are_those_of_the_spec() -> None:
 
 @pytest.mark.req("OQ-214", "OQ-234")
 def test_the_log_has_five_levels(shell: Shell) -> None:
-    """It is on stderr where somebody asked for it; trace is as much as debug."""
+    """It is on stderr on request; trace is as much as debug."""
     levels = {}
     for level in ("trace", "debug", "info", "warn", "error"):
-        told = shell.run("list", QO_LOG=level, QO_INDEX_MOOD="x").stderr.splitlines()
-        levels[level] = {json.loads(line)["level"] for line in told}
+        output = shell.run("list", QO_LOG=level, QO_INDEX_MOOD="x").stderr.splitlines()
+        levels[level] = {json.loads(line)["level"] for line in output}
     assert levels["trace"] == levels["debug"] == {"DEBUG", "INFO", "WARNING"}
     assert levels["info"] == {"INFO", "WARNING"}
     assert "INFO" not in levels["warn"] | levels["error"]
 
 
 @pytest.mark.req("OQ-214")
-def test_the_log_of_other_programs_is_a_fallback() -> None:
-    """It counts less than ours, and what only they understand counts for nothing."""
+def test_the_log_variable_of_other_programs_is_a_fallback() -> None:
+    """Ours has precedence, and values that only they understand are ignored."""
     from generated.objectqueue.settings import VARIABLES
     from runtime.node.settings import read
 
-    def level(**environ: str) -> str:
+    def read_level(**environ: str) -> str:
         return str(read([VARIABLES["QO_LOG"]], (), environ)["QO_LOG"])
 
-    assert level(RUST_LOG="debug") == "debug"
-    assert level(RUST_LOG="debug", QO_LOG="warn") == "warn"
-    assert level(RUST_LOG="info,hyper=debug") == level() == "info"
+    assert read_level(RUST_LOG="debug") == "debug"
+    assert read_level(RUST_LOG="debug", QO_LOG="warn") == "warn"
+    assert read_level(RUST_LOG="info,hyper=debug") == read_level() == "info"

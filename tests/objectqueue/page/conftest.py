@@ -37,11 +37,11 @@ async def browser() -> AsyncIterator[Browser]:
     expect.set_options(timeout=PATIENCE_MS)
     async with async_playwright() as playwright:
         environment: dict[str, str | float | bool] = {**os.environ, **found.variables}
-        made = await playwright.chromium.launch(
+        browser = await playwright.chromium.launch(
             executable_path=found.program, args=[*FLAGS, NAMES], env=environment, timeout=2 * PATIENCE_MS
         )
-        yield made
-        await made.close()
+        yield browser
+        await browser.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="package")
@@ -74,7 +74,7 @@ def home(s3_raw: Any, s3_server: EmbeddedSeaweedfs) -> Iterator[str]:
 
 @pytest.fixture
 def stage(bucket: Bucket) -> Stage:
-    """A bucket to put tasks into."""
+    """A bucket for tasks."""
     return Stage(bucket)
 
 
@@ -82,7 +82,7 @@ def stage(bucket: Bucket) -> Stage:
 async def visit(
     browser: Browser, tab: Page, home: str, stage: Stage, s3_server: EmbeddedSeaweedfs
 ) -> AsyncIterator[Visit]:
-    """Opens the page; at the end no visitor may have met an error of the code."""
+    """Open the page; at the end no visitor may have met an error of the code."""
     visitors: list[Visitor] = []
 
     async def visiting(
@@ -99,10 +99,10 @@ async def visit(
         if through is not None:
             page = page.replace(s3_server.url, through.url)
             address = stage.address.replace(s3_server.url, through.url)
-        page_of_its_own = await _alone(browser, options) if alone or options else None
+        page_of_its_own = await _open_alone(browser, options) if alone or options else None
         if page_of_its_own is None:
             for earlier in visitors:
-                await earlier.leave()
+                await earlier.detach()
         visitor = _Listening(page_of_its_own or tab)
         visitors.append(visitor)
         await visitor.page.goto("about:blank")
@@ -120,13 +120,13 @@ async def visit(
     yield visiting
     await tab.goto("about:blank")
     for visitor in visitors:
-        await visitor.leave()
+        await visitor.detach()
         if visitor.page is not tab:
             await visitor.page.context.close()
     assert [problem for visitor in visitors for problem in visitor.problems] == []
 
 
-async def _alone(browser: Browser, options: dict[str, Any]) -> Page:
+async def _open_alone(browser: Browser, options: dict[str, Any]) -> Page:
     """A tab of a browser profile of its own."""
     context = await browser.new_context(**{**USUAL, **options})
     context.set_default_timeout(PATIENCE_MS)
@@ -134,7 +134,7 @@ async def _alone(browser: Browser, options: dict[str, Any]) -> Page:
 
 
 class _Listening(Visitor):
-    """A visitor who notes what the tab does from now on, until it leaves."""
+    """A visitor that records the events of the tab from now on, until it detaches."""
 
     def __init__(self, page: Page) -> None:
         super().__init__(page)
@@ -146,7 +146,7 @@ class _Listening(Visitor):
         for event, listener in self._listeners.items():
             page.on(event, listener)  # type: ignore[call-overload]
 
-    async def leave(self) -> None:
+    async def detach(self) -> None:
         while self._listeners:
             self.page.remove_listener(*self._listeners.popitem())
 
@@ -159,4 +159,4 @@ class _Listening(Visitor):
         self.problems.append(str(error))
 
     def _on_request(self, request: Request) -> None:
-        self.asked.append(request)
+        self.requested.append(request)

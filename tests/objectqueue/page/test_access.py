@@ -1,4 +1,4 @@
-"""Who gets in, what the page keeps of a key, and what it says where something is not allowed."""
+"""Access to the page: how it stores a key, and its errors where permission is missing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROBLEM = "#connect-problem"
 
 
 @pytest.mark.req("OQ-199")
-async def test_a_key_is_kept_in_memory_only(stage: Stage, visit: Visit) -> None:
+async def test_a_key_is_stored_in_memory_only(stage: Stage, visit: Visit) -> None:
     """It is in no file, no storage, no address and no field; a reload asks for it again."""
     stage.add()
     visitor = await visit("#shard=3")
@@ -39,9 +39,9 @@ async def test_a_key_is_kept_in_memory_only(stage: Stage, visit: Visit) -> None:
     assert await page.evaluate("caches.keys().then(all => all.length)") == 0
     assert secret not in await page.content()
     assert secret not in page.url
-    assert [request.url for request in visitor.asked if secret in request.url] == []
+    assert [request.url for request in visitor.requested if secret in request.url] == []
     assert [
-        name for request in visitor.asked for name, text in request.headers.items() if secret in text
+        name for request in visitor.requested for name, text in request.headers.items() if secret in text
     ] == []
     await page.reload()
     await expect(page.locator("#connect-form")).to_be_visible()
@@ -50,8 +50,8 @@ async def test_a_key_is_kept_in_memory_only(stage: Stage, visit: Visit) -> None:
 
 
 @pytest.mark.req("OQ-199")
-async def test_no_file_of_the_page_has_a_key_or_asks_elsewhere() -> None:
-    """No key, no script or style in the markup, nothing from elsewhere, nothing that makes markup of text."""
+async def test_no_file_of_the_page_has_a_key_or_loads_from_elsewhere() -> None:
+    """No key, no inline script or style, nothing from elsewhere, nothing that turns text into markup."""
     texts = {name: path.read_text(encoding="utf-8") for name, path in page_files("objectqueue").items()}
     for name, text in texts.items():
         assert "AKIA" not in text
@@ -73,7 +73,7 @@ async def test_no_file_of_the_page_has_a_key_or_asks_elsewhere() -> None:
 
 
 @pytest.mark.req("OQ-200", "OQ-251")
-async def test_a_wrong_key_is_told_from_a_wrong_secret_and_a_wrong_bucket(stage: Stage, visit: Visit) -> None:
+async def test_a_wrong_key_a_wrong_secret_and_a_wrong_bucket_differ(stage: Stage, visit: Visit) -> None:
     """Each has a sentence of its own, and the form stays as it was filled in."""
     visitor = await visit(connect=False)
     page = visitor.page
@@ -85,12 +85,12 @@ async def test_a_wrong_key_is_told_from_a_wrong_secret_and_a_wrong_bucket(stage:
         ((good[0] + "-none", good[1], good[2]), "There is no such bucket"),
         (("http://127.0.0.1:9/none", good[1], good[2]), "no answer"),
     ]
-    for (address, key, secret), told in cases:
+    for (address, key, secret), sentence in cases:
         await page.fill("[name=address]", address)
         await page.fill("[name=key]", key)
         await page.fill("[name=secret]", secret)
         await page.click("#connect-button")
-        await expect(page.locator(PROBLEM)).to_contain_text(told)
+        await expect(page.locator(PROBLEM)).to_contain_text(sentence)
         await expect(page.locator("#connect-button")).to_be_enabled()
         assert await page.input_value("[name=key]") == key
     await page.fill("[name=address]", good[0])
@@ -126,18 +126,18 @@ async def test_pasted_lines_fill_in_the_form(stage: Stage, visit: Visit) -> None
     await page.fill("[name=address]", stage.address)
     await page.click("#connect-button")
     await expect(page.locator(PROBLEM)).to_contain_text("The access key is not known here")
-    sent = [request.headers for request in visitor.asked if "list-type=2" in request.url]
+    sent = [request.headers for request in visitor.requested if "list-type=2" in request.url]
     assert {headers["x-amz-security-token"] for headers in sent} == {"t0k/en=="}
     assert all("x-amz-security-token" in headers["authorization"] for headers in sent)
 
 
 @pytest.mark.req("OQ-199")
-async def test_a_page_that_is_lent_opens_in_a_bucket_that_is_closed(stage: Stage, visit: Visit) -> None:
-    """Every part has an address of its own; none says a secret, and the page asks for a key as always."""
+async def test_a_presigned_page_opens_in_a_private_bucket(stage: Stage, visit: Visit) -> None:
+    """Every part has an address of its own; none has a secret, and the page asks for a key as always."""
     stage.add()
     place = replace(stage.bucket.place, prefix="elsewhere/")
     url = await lend_page("objectqueue", place, 300)
-    await lend_page("objectqueue", place, 1)  # another one takes nothing from the first
+    await lend_page("objectqueue", place, 1)  # another one does not invalidate the first
     for part in ("index.html", "app.js", "lent.html"):
         with pytest.raises(OSError, match="403"):
             urllib.request.urlopen(f"{stage.address}/ui/{part}")
@@ -154,14 +154,14 @@ async def test_a_page_that_is_lent_opens_in_a_bucket_that_is_closed(stage: Stage
     await visitor.go("#view=lifecycle")
     drawn = "document.querySelector('#lifecycle-view img')"
     await page.wait_for_function(f"{drawn}.complete && {drawn}.naturalWidth > 0")
-    of_page = [request.url for request in visitor.asked if "/ui/" in request.url]
+    of_page = [request.url for request in visitor.requested if "/ui/" in request.url]
     assert len(of_page) > len(page_files("objectqueue")) - 2
     assert all("X-Amz-Signature=" in each for each in of_page)
     assert not any(key["AWS_SECRET_ACCESS_KEY"] in each for each in of_page)
 
 
 @pytest.mark.req("OQ-200")
-async def test_a_key_that_may_only_read_shows_all_and_changes_nothing(stage: Stage, visit: Visit) -> None:
+async def test_a_read_only_key_shows_all_and_changes_nothing(stage: Stage, visit: Visit) -> None:
     """Lists, details and history work; an action says which permission is missing."""
     task = stage.add(status="Failed")
     stage.worker("one")
@@ -178,8 +178,8 @@ async def test_a_key_that_may_only_read_shows_all_and_changes_nothing(stage: Sta
 
 
 @pytest.mark.req("OQ-200")
-async def test_what_may_not_be_listed_or_read_is_said(stage: Stage, visit: Visit, s3_proxy: S3Proxy) -> None:
-    """The list keeps what it had; the history alone may be missing; when it is allowed again the words go."""
+async def test_a_missing_permission_is_shown(stage: Stage, visit: Visit, s3_proxy: S3Proxy) -> None:
+    """The list keeps its rows; the history alone may be missing; with it the message disappears."""
     task = stage.add()
     visitor = await visit(f"#shard=3&task={task['id']}", through=s3_proxy)
     page = visitor.page
@@ -193,14 +193,14 @@ async def test_what_may_not_be_listed_or_read_is_said(stage: Stage, visit: Visit
     await expect(page.locator("#task-rows tr")).to_have_count(1)
     s3_proxy.rules.remove(rule)
     s3_proxy.rules.append(Rule(kind="ListObjectVersions", status=403, times=None))
-    stage.later(task)
+    stage.update(task)
     await page.click("#banner button")
     await expect(page.locator("#banner")).to_be_empty()
     await expect(page.locator("#timeline-problem")).to_contain_text("s3:ListBucketVersions")
 
 
-async def test_a_store_that_has_trouble_is_asked_again(stage: Stage, visit: Visit, s3_proxy: S3Proxy) -> None:
-    """A lost or failed read is repeated; only trouble that stays is told, and it goes by itself."""
+async def test_a_failed_read_is_retried(stage: Stage, visit: Visit, s3_proxy: S3Proxy) -> None:
+    """A lost or failed read is repeated; only trouble that lasts is shown, and it disappears by itself."""
     stage.add()
     visitor = await visit("#shard=3", through=s3_proxy)
     page = visitor.page
@@ -217,7 +217,7 @@ async def test_a_store_that_has_trouble_is_asked_again(stage: Stage, visit: Visi
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def elsewhere(tmp_path: Path) -> Iterator[str]:
 async def test_from_another_origin_it_works_by_the_buckets_cors_rules(
     stage: Stage, visit: Visit, elsewhere: str
 ) -> None:
-    """With the rules of set-up all works, actions too; without them the page says what is missing."""
+    """With the rules of `init` all works, actions too; without them the page says what is missing."""
     task = stage.add(status="Failed")
     cors = {
         "AllowedOrigins": ["*"],
@@ -258,7 +258,7 @@ async def test_from_another_origin_it_works_by_the_buckets_cors_rules(
     assert stage.read(task)["status"] == "Pending"
     assert len(stage.keys("ready/")) == 1
     only = {**cors, "AllowedOrigins": ["https://other.example"]}
-    # The page may still be reading what its action has changed.
+    # The page may still be reading the effects of its action.
     await visitor.page.goto("about:blank")
     raw.put_bucket_cors(Bucket=name, CORSConfiguration={"CORSRules": [only]})
     visitor = await visit(page=elsewhere, connect=False)
@@ -273,8 +273,8 @@ async def test_from_another_origin_it_works_by_the_buckets_cors_rules(
     visitor.problems.clear()
 
 
-async def test_on_plain_http_it_signs_without_help(stage: Stage, visit: Visit, home: str) -> None:
-    """Where the browser offers no cryptography, the page computes the signature itself."""
+async def test_on_plain_http_it_signs_by_itself(stage: Stage, visit: Visit, home: str) -> None:
+    """Where the browser has no cryptography, the page computes the signature itself."""
     task = stage.add(status="Failed")
     endpoint = stage.bucket.endpoint
     there = endpoint.replace("127.0.0.1", "store.test")
@@ -289,14 +289,16 @@ async def test_on_plain_http_it_signs_without_help(stage: Stage, visit: Visit, h
     await expect(visitor.page.locator("#detail-badge")).to_have_text("Pending")
 
 
-async def test_after_connecting_the_page_can_talk_to_that_store_only(
+async def test_after_connecting_the_page_can_call_that_store_only(
     stage: Stage, visit: Visit, elsewhere: str
 ) -> None:
-    """A second policy is put in force: no other place can be asked any more, whatever code would try it."""
+    """A second policy is put in force: no other host can be called any more, whatever code would try it."""
     visitor = await visit("#shard=3")
     other = elsewhere.rpartition("/")[0]
-    told = await visitor.page.evaluate("place => fetch(place).then(() => 'answered', () => 'refused')", other)
-    assert told == "refused"
+    error = await visitor.page.evaluate(
+        "place => fetch(place).then(() => 'answered', () => 'refused')", other
+    )
+    assert error == "refused"
     assert any("Content Security Policy" in problem for problem in visitor.problems)
     visitor.problems.clear()
 
@@ -304,7 +306,7 @@ async def test_after_connecting_the_page_can_talk_to_that_store_only(
 async def test_a_wrong_clock_of_the_computer_does_no_harm(
     stage: Stage, visit: Visit, s3_proxy: S3Proxy
 ) -> None:
-    """An hour off: the first refusal tells the time; all is signed and written by the store's clock."""
+    """An hour off: the first refusal has the time; all is signed and written by the store's clock."""
     begun = datetime.now(UTC)
     task = stage.add(status="Failed")
     visitor = await visit("#shard=3", connect=False)

@@ -1,4 +1,4 @@
-"""What the page computes, in the browser, beside other programs that compute the same."""
+"""The computations of the page, in the browser, compared with those of other programs."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ async def code(tab: Page, home: str) -> AsyncIterator[Page]:
 
 
 async def call(code: Page, module: str, body: str, given: Any = None) -> Any:
-    """What some JavaScript says that has a module as `m` and an argument as `given`."""
+    """The value of some JavaScript that has a module as `m` and an argument as `given`."""
     found = f"await import(location.pathname.replace('index.html', '{module}'))"
     script = f"async given => {{ const m = {found}; {body} }}"
     return await code.evaluate(script, given)
 
 
-async def test_digests_are_those_of_everybody(code: Page) -> None:
+async def test_digests_equal_those_of_hashlib(code: Page) -> None:
     """With and without the browser's cryptography, for lengths about the borders of blocks, and long ones."""
     lengths = [*range(0, 130, 3), 55, 56, 63, 64, 65, 119, 120, 1000, 70_001]
     texts = [RANDOM.randbytes(length) for length in lengths]
@@ -50,14 +50,14 @@ async def test_digests_are_those_of_everybody(code: Page) -> None:
                    m.hex(m.hmacHere(key, one)), m.hex(await m.hmac(some, one))]);
       }
       return told;"""
-    told = await call(code, "sha256.js", script, [base64.b64encode(text).decode() for text in texts])
-    for text, (own, browsers, own_keyed, browsers_keyed) in zip(texts, told, strict=True):
+    digests = await call(code, "sha256.js", script, [base64.b64encode(text).decode() for text in texts])
+    for text, (own, browsers, own_keyed, browsers_keyed) in zip(texts, digests, strict=True):
         assert own == browsers == hashlib.sha256(text).hexdigest()
         assert own_keyed == hmac.new(text[:100], text, "sha256").hexdigest()
         assert browsers_keyed == hmac.new(text[:100] or b"\0", text, "sha256").hexdigest()
 
 
-async def test_signatures_are_those_of_another_client(code: Page) -> None:
+async def test_signatures_equal_those_of_botocore(code: Page) -> None:
     """Of requests with a query, odd characters in the key, a body, conditions and a session token."""
     url = "http://s3.example:8333/bucket/tasks/3/a%20b%2B%C3%BC%27.json?versions=&prefix=a%2Fb%20c&max-keys=5"
     at = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -68,7 +68,7 @@ async def test_signatures_are_those_of_another_client(code: Page) -> None:
           const headers = { "If-Match": '"etag"', "Content-Type": "application/json" };
           const url = new URL(given.url);
           return m.signed({ method: "PUT", url, headers, body: given.body, who, region: "eu-west-1", at });"""
-        told = await call(code, "sign.js", script, {"url": url, "token": token, "body": '{"ü": 1}'})
+        signed = await call(code, "sign.js", script, {"url": url, "token": token, "body": '{"ü": 1}'})
         request = AWSRequest(
             "PUT", url, {"If-Match": '"etag"', "Content-Type": "application/json"}, '{"ü": 1}'.encode()
         )
@@ -79,8 +79,8 @@ async def test_signatures_are_those_of_another_client(code: Page) -> None:
             request.headers["X-Amz-Security-Token"] = token
         request.headers["X-Amz-Content-SHA256"] = signer.payload(request)
         string = signer.string_to_sign(request, signer.canonical_request(request))
-        assert told["authorization"].rpartition("=")[2] == signer.signature(string, request)
-        assert told["x-amz-date"] == request.context["timestamp"]
+        assert signed["authorization"].rpartition("=")[2] == signer.signature(string, request)
+        assert signed["x-amz-date"] == request.context["timestamp"]
 
 
 @pytest.mark.req("OQ-034")
@@ -96,16 +96,16 @@ async def test_json_goes_through_without_loss(code: Page) -> None:
         '"\\u0000\\ud83d\\ude00\\\\\\""',
         '{"__proto__": 1, "constructor": 2, "10": 3, "9": 4, "": 5}',
         "[[], {}, [{}]]",
-        json.dumps(_random_value(6)),
+        json.dumps(_make_random_value(6)),
     ]
     script = "return given.map(text => [m.jsonText(m.parseJson(text)), m.prettyJson(m.parseJson(text))])"
     for text, (line, pretty) in zip(values, await call(code, "json.js", script, values), strict=True):
-        for told in (line, pretty):
-            assert _exact(told) == _exact(text)
+        for printed in (line, pretty):
+            assert _parse_exactly(printed) == _parse_exactly(text)
 
 
-async def test_what_is_no_json_is_refused(code: Page) -> None:
-    """With the place where it goes wrong, as the standard has it."""
+async def test_invalid_json_is_refused(code: Page) -> None:
+    """With the position of the error, as the standard has it."""
     wrong = [
         "",
         " ",
@@ -130,7 +130,7 @@ async def test_what_is_no_json_is_refused(code: Page) -> None:
 
 
 async def test_times_keep_their_microseconds(code: Page) -> None:
-    """To and fro, and as the minutes of index keys."""
+    """In both directions, and as the minutes of index keys."""
     texts = ["2026-11-16T12:41:42.049324Z", "1970-01-01T00:00:00.000001Z", "2026-01-01T00:00:00.900000Z"]
     script = (
         "return given.map(text => [m.isoTime(m.microseconds(text)), m.indexMinute(m.microseconds(text))])"
@@ -139,13 +139,13 @@ async def test_times_keep_their_microseconds(code: Page) -> None:
         assert again == text
         assert minute == f"{int(datetime.fromisoformat(text).timestamp() // 60):010d}"
     odd = ["", "soon", "2026-11-16", None, 5, "2026-11-16T12:41:42+00:00", "2026-11-16T12:41:42.5Z"]
-    told = await call(code, "time.js", "return given.map(m.microseconds)", odd)
-    assert told[:5] == [None] * 5
-    assert (told[5] % 1_000_000, told[6] % 1_000_000) == (0, 500_000)
+    parsed = await call(code, "time.js", "return given.map(m.microseconds)", odd)
+    assert parsed[:5] == [None] * 5
+    assert (parsed[5] % 1_000_000, parsed[6] % 1_000_000) == (0, 500_000)
 
 
 async def test_the_clock_is_learned_from_whole_seconds(code: Page) -> None:
-    """Several answers tell the offset far better than a second; a clock that is set anew is believed."""
+    """Several answers give the offset far better than a second; a clock that is set anew is adopted."""
     script = """
       let local = 1_700_000_000_000;
       const clock = new m.Clock(() => local);
@@ -163,7 +163,7 @@ async def test_the_clock_is_learned_from_whole_seconds(code: Page) -> None:
     assert abs(second + 90_000) <= 1000
 
 
-def _random_value(depth: int) -> Any:
+def _make_random_value(depth: int) -> Any:
     choice = RANDOM.randrange(6 if depth else 4)
     if choice == 0:
         return RANDOM.choice([None, True, False])
@@ -174,11 +174,11 @@ def _random_value(depth: int) -> Any:
     if choice == 3:
         return "".join(chr(RANDOM.choice([RANDOM.randrange(32, 126), 0x1F600, 10, 0xE9])) for _ in range(9))
     if choice == 4:
-        return [_random_value(depth - 1) for _ in range(4)]
-    return {str(RANDOM.random()): _random_value(depth - 1) for _ in range(4)}
+        return [_make_random_value(depth - 1) for _ in range(4)]
+    return {str(RANDOM.random()): _make_random_value(depth - 1) for _ in range(4)}
 
 
-def _exact(text: str) -> Any:
+def _parse_exactly(text: str) -> Any:
     """The value of a JSON text with numbers as they are written and the order of keys."""
     return json.loads(
         text, parse_int=lambda n: ("n", n), parse_float=lambda n: ("n", n), object_pairs_hook=list

@@ -1,4 +1,4 @@
-"""One task in full, and what stays as it is while the page refreshes."""
+"""The detail view of a task, and how it stays unchanged while the page refreshes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.async_api import expect
 
-from tests.support.objectqueue.page_stage import Fields, Stage, Visit, Visitor, soon
+from tests.support.objectqueue.page_stage import Fields, Stage, Visit, Visitor, format_soon
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def opened(visit: Visit, task: Fields) -> Visitor:
-    """A visitor who looks at a task."""
+async def open_task(visit: Visit, task: Fields) -> Visitor:
+    """A visitor with a task open."""
     visitor = await visit(f"#shard={task['shard']}&task={task['id']}")
     await visitor.page.wait_for_selector("#timeline li")
     return visitor
@@ -43,7 +43,7 @@ async def test_a_click_opens_a_task_and_a_key_closes_it(stage: Stage, visit: Vis
 
 @pytest.mark.req("OQ-202")
 async def test_any_task_can_be_opened_by_its_id(stage: Stage, visit: Visit) -> None:
-    """Whatever its shard and state; what is no id, and an id that no task has, is said to be so."""
+    """Whatever its shard and state; a malformed or unknown id is reported."""
     task = stage.add("b", status="Archived")
     visitor = await visit("#shard=3")
     page = visitor.page
@@ -64,8 +64,8 @@ async def test_any_task_can_be_opened_by_its_id(stage: Stage, visit: Visit) -> N
 @pytest.mark.req("OQ-188")
 async def test_a_running_task_counts_down_to_the_end_of_its_lease(stage: Stage, visit: Visit) -> None:
     """Second by second, by the clock of the store; then it says for how long the lease is over."""
-    task = stage.add(status="Running", lease_expires_at=soon(1800), progress={"percent": 40})
-    visitor = await opened(visit, task)
+    task = stage.add(status="Running", lease_expires_at=format_soon(1800), progress={"percent": 40})
+    visitor = await open_task(visit, task)
     page = visitor.page
     await visitor.pause()
     await expect(page.locator("#progress")).to_have_text('Progress: {"percent": 40}')
@@ -75,13 +75,13 @@ async def test_a_running_task_counts_down_to_the_end_of_its_lease(stage: Stage, 
     await expect(page.locator("#lease-left")).not_to_have_text(second)
     third = await page.inner_text("#lease-left")
     # The clock of the store is known as exactly as its answers come quickly.
-    assert 1860 > _seconds(first) > _seconds(second) > _seconds(third)
+    assert 1860 > _parse_seconds(first) > _parse_seconds(second) > _parse_seconds(third)
     await page.evaluate("() => { const now = Date.now; Date.now = () => now() + 3600000; }")
     await expect(page.locator("#lease-left")).to_contain_text("over for")
     await expect(page.locator("#task-rows .lease")).to_contain_text("lease ended")
 
 
-def _seconds(text: str) -> int:
+def _parse_seconds(text: str) -> int:
     found = re.fullmatch(r"(\d+) min (\d\d) s", text)
     assert found, text
     return 60 * int(found[1]) + int(found[2])
@@ -89,13 +89,13 @@ def _seconds(text: str) -> int:
 
 @pytest.mark.req("OQ-189")
 async def test_input_and_output_are_trees_that_open_and_close(stage: Stage, visit: Visit) -> None:
-    """Branches open and close one by one and all together; numbers are shown exactly as they were written."""
-    given = '{"order": {"lines": [{"sku": "A"}, {"sku": "B"}], "big": 123456789012345678901}, "many": ' + (
+    """Branches open and close one by one and all at once; numbers are shown exactly as they were written."""
+    text_ = '{"order": {"lines": [{"sku": "A"}, {"sku": "B"}], "big": 123456789012345678901}, "many": ' + (
         f"{list(range(130))}}}"
     )
     task = stage.task(status="Completed", output="done")
-    stage.write(f"tasks/3/{task['id']}.json", json.dumps(task).replace('{"to": "ada@example.com"}', given))
-    visitor = await opened(visit, task)
+    stage.write(f"tasks/3/{task['id']}.json", json.dumps(task).replace('{"to": "ada@example.com"}', text_))
+    visitor = await open_task(visit, task)
     tree = visitor.page.locator("#detail-input .tree")
     await expect(tree).to_contain_text("123456789012345678901")
     await expect(tree.get_by_text('"A"')).to_be_hidden()
@@ -118,26 +118,26 @@ async def test_input_and_output_are_trees_that_open_and_close(stage: Stage, visi
 
 @pytest.mark.req("OQ-189", "OQ-008")
 async def test_large_data_is_followed_to_its_own_object(stage: Stage, visit: Visit) -> None:
-    """The version that the task names is read; data that is gone is said to be gone."""
+    """The version of the task's reference is read; missing data is reported."""
     task = stage.task(status="Completed", input=None, output=None)
     key = f"data/3/{task['id']}/input.json"
     version = stage.write(key, json.dumps({"rows": "right"}))["VersionId"]
     stage.write(key, json.dumps({"rows": "wrong"}))
-    gone = {"key": f"data/3/{task['id']}/output.json", "version": None}
-    stage.put({**task, "input_ref": {"key": key, "version": version}, "output_ref": gone})
-    visitor = await opened(visit, task)
+    missing = {"key": f"data/3/{task['id']}/output.json", "version": None}
+    stage.put({**task, "input_ref": {"key": key, "version": version}, "output_ref": missing})
+    visitor = await open_task(visit, task)
     await expect(visitor.page.locator("#detail-input .tree")).to_contain_text('"right"')
     await expect(visitor.page.locator("#detail-output")).to_contain_text("The data is gone")
 
 
 @pytest.mark.req("OQ-189")
-async def test_very_large_data_is_read_only_when_asked_for(stage: Stage, visit: Visit) -> None:
-    """Its size is told first."""
+async def test_very_large_data_is_read_only_on_request(stage: Stage, visit: Visit) -> None:
+    """Its size is shown first."""
     task = stage.task(input=None)
     key = f"data/3/{task['id']}/input.json"
     stage.write(key, json.dumps({"text": "x" * 3_000_000}))
     stage.put({**task, "input_ref": {"key": key, "version": None}})
-    visitor = await opened(visit, task)
+    visitor = await open_task(visit, task)
     part = visitor.page.locator("#detail-input")
     await expect(part).to_contain_text("This input has 2.9 MB.")
     await part.locator("button", has_text="Read it anyway").click()
@@ -146,10 +146,10 @@ async def test_very_large_data_is_read_only_when_asked_for(stage: Stage, visit: 
 
 @pytest.mark.req("OQ-191")
 async def test_the_timeline_has_every_version(stage: Stage, visit: Visit) -> None:
-    """Newest first, with what happened at each, and no version of another key."""
-    task = stage.lived()
+    """Newest first, with the change of each, and no version of another key."""
+    task = stage.add_with_history()
     stage.write(f"tasks/3/{task['id']}.json.copy", "{}")
-    visitor = await opened(visit, task)
+    visitor = await open_task(visit, task)
     entries = visitor.page.locator("#timeline li")
     await expect(entries).to_have_count(stage.versions(task) - 1)
     assert await entries.locator(".badge").all_text_contents() == [
@@ -171,12 +171,12 @@ async def test_the_timeline_has_every_version(stage: Stage, visit: Visit) -> Non
     await expect(visitor.page.locator("#timeline-count")).to_have_text("5 versions")
 
 
-async def test_a_long_history_is_read_part_by_part(stage: Stage, visit: Visit) -> None:
-    """Thirty versions are read at first, older ones when they are asked for."""
+async def test_a_long_history_is_read_in_parts(stage: Stage, visit: Visit) -> None:
+    """Thirty versions are read at first, older ones on request."""
     task = stage.add()
     for _ in range(39):
-        task = stage.later(task)
-    visitor = await opened(visit, task)
+        task = stage.update(task)
+    visitor = await open_task(visit, task)
     await expect(visitor.page.locator("#timeline li")).to_have_count(30)
     assert len(visitor.requests("GET", "versionId=")) == 31
     await visitor.page.click("#older-versions")
@@ -187,11 +187,11 @@ async def test_a_long_history_is_read_part_by_part(stage: Stage, visit: Visit) -
 
 @pytest.mark.req("OQ-192")
 async def test_two_versions_are_compared_field_by_field(stage: Stage, visit: Visit) -> None:
-    """What changed is marked, what did not is shown only on request; any two versions may be chosen."""
+    """Changes are highlighted, other fields are shown only on request; any two versions may be chosen."""
     first = stage.add(input={"a": 1, "gone": True, "list": [1, 2]})
-    second = stage.later(first, input={"a": 2, "new": None, "list": [1, 3]})
-    third = stage.later(second, attempt=1)
-    visitor = await opened(visit, third)
+    second = stage.update(first, input={"a": 2, "new": None, "list": [1, 3]})
+    third = stage.update(second, attempt=1)
+    visitor = await open_task(visit, third)
     page = visitor.page
     await expect(page.locator("#diff h4")).to_have_text("Version 2 compared with version 3")
     rows = page.locator("#diff tbody tr")
@@ -220,11 +220,11 @@ async def test_two_versions_are_compared_field_by_field(stage: Stage, visit: Vis
 
 
 @pytest.mark.req("OQ-198")
-async def test_what_is_open_stays_open_and_where_it_is(stage: Stage, visit: Visit) -> None:
-    """A refresh that brings changes keeps the open task, the open branches, the scrolling and the focus."""
+async def test_a_refresh_keeps_the_open_task(stage: Stage, visit: Visit) -> None:
+    """A refresh with changes keeps the open task, the open branches, the scrolling and the focus."""
     tasks = [stage.add(status="Completed") for _ in range(24)]
     task = stage.add(input={"deep": {"deeper": {"list": list(range(40))}}, "x": list(range(20))})
-    visitor = await opened(visit, task)
+    visitor = await open_task(visit, task)
     page = visitor.page
     await visitor.pause()
     tree = page.locator("#detail-input .tree")
@@ -234,14 +234,14 @@ async def test_what_is_open_stays_open_and_where_it_is(stage: Stage, visit: Visi
     top = f"document.querySelector('tr[data-key=\"{tasks[18]['id']}\"]').getBoundingClientRect().top"
     before = await page.evaluate(top)
     await page.focus("#detail-input summary")
-    stage.later(task, retry_count=1, last_error="anew")
-    stage.later(tasks[5], attempt=7)
+    stage.update(task, retry_count=1, last_error="anew")
+    stage.update(tasks[5], attempt=7)
     await page.keyboard.press("r")
     await expect(page.locator("#timeline li")).to_have_count(2)
     await page.wait_for_selector("#refresh:not(.busy)")
     # The browser scrolls to where the reader was when it draws the next time.
     await page.wait_for_function("document.querySelector('.list').scrollTop >= 222")
-    # What was read stays where it is, also when rows move.
+    # The text under the eye stays in place, also when rows are reordered.
     await page.wait_for_function(f"Math.abs({top} - {before}) < 5")
     await page.wait_for_function("Math.abs(document.querySelector('#detail').scrollTop - 333) < 120")
     await expect(tree.locator("summary", has_text="x:").locator("..")).to_have_attribute("open", "")
@@ -251,7 +251,7 @@ async def test_what_is_open_stays_open_and_where_it_is(stage: Stage, visit: Visi
 
 @pytest.mark.req("OQ-197")
 async def test_it_refreshes_by_itself_and_can_be_paused(stage: Stage, visit: Visit) -> None:
-    """Every five seconds, or every ten if the reader likes; not at all while it is paused."""
+    """Every five seconds, or every ten on request; not at all while it is paused."""
     visitor = await visit("#shard=3", connect=False, alone=True)
     page = visitor.page
     await page.clock.install()
@@ -270,20 +270,20 @@ async def test_it_refreshes_by_itself_and_can_be_paused(stage: Stage, visit: Vis
         "10",
     ]
 
-    async def lists_within(seconds: int) -> int:
+    async def count_lists(seconds: int) -> int:
         await page.wait_for_selector("#refresh:not(.busy)")
-        visitor.asked.clear()
+        visitor.requested.clear()
         for _ in range(seconds):
             await page.clock.run_for(1000)
             await page.wait_for_selector("#refresh:not(.busy)")
         return len(visitor.lists())
 
-    assert await lists_within(16) == 3
+    assert await count_lists(16) == 3
     await page.select_option("#interval", "10")
-    assert await lists_within(21) == 2
+    assert await count_lists(21) == 2
     await page.keyboard.press("Escape")
     await page.click("#pause")
-    assert await lists_within(30) == 0
+    assert await count_lists(30) == 0
     await expect(page.locator("#age")).to_contain_text("Paused")
     await page.click("#pause")
     await expect(page.locator("#pause")).to_have_attribute("aria-pressed", "false")

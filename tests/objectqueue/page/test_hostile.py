@@ -1,4 +1,4 @@
-"""Objects are written by others: whatever is in them is shown as text and does nothing."""
+"""Hostile objects: all their content is shown as text and does nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WORKER_FIELDS = (
 FOREIGN = "main img:not([src='lifecycle-task.svg']), main script, main iframe"
 
 
-def _dialogs(visitor: Visitor) -> list[Dialog]:
+def _record_dialogs(visitor: Visitor) -> list[Dialog]:
     """The dialogs that open from now on; the first of them is enough."""
     opened: list[Dialog] = []
 
@@ -40,12 +40,12 @@ def _dialogs(visitor: Visitor) -> list[Dialog]:
     return opened
 
 
-async def _unharmed(visitor: Visitor, dialogs: list[Dialog]) -> None:
-    """Nothing ran, nothing was asked for, and no element came from an object."""
+async def _expect_no_harm(visitor: Visitor, dialogs: list[Dialog]) -> None:
+    """Nothing ran, nothing was requested, and no element came from an object."""
     assert dialogs == []
     assert await visitor.page.evaluate("window.harmed") is None
     assert await visitor.page.locator(FOREIGN).count() == 0
-    assert [request.url for request in visitor.asked if request.url.endswith("/x")] == []
+    assert [request.url for request in visitor.requested if request.url.endswith("/x")] == []
 
 
 @pytest.mark.req("OQ-190")
@@ -54,12 +54,12 @@ async def test_markup_in_any_field_of_a_task_stays_text(stage: Stage, visit: Vis
     harm = {HARM: [HARM, {HARM: HARM}], "__proto__": {"polluted": HARM}}
     others = dict.fromkeys(("input", "retry_policy", "created_at", "max_retries"), HARM)
     visitor = await visit("#shard=4")
-    dialogs = _dialogs(visitor)
+    dialogs = _record_dialogs(visitor)
     page = visitor.page
     await page.click("#pause")
     for state in STATES:
         first = stage.put({**stage.task(status=state, input=harm, output=harm), **dict.fromkeys(TEXTS, HARM)})
-        task = stage.later(first, progress=harm, **others)
+        task = stage.update(first, progress=harm, **others)
         await visitor.go(f"#shard=3&state={state.lower()}&task={task['id']}")
         await expect(page.locator("#detail-badge")).to_have_text(state)
         await expect(page.locator("#timeline li")).to_have_count(2)
@@ -77,7 +77,7 @@ async def test_markup_in_any_field_of_a_task_stays_text(stage: Stage, visit: Vis
         await expect(page.locator("#timeline li")).to_have_count(3)
         assert stage.read(task)["task_type"] == HARM
     assert await page.evaluate("({}).polluted") is None
-    await _unharmed(visitor, dialogs)
+    await _expect_no_harm(visitor, dialogs)
 
 
 @pytest.mark.req("OQ-190", "OQ-053")
@@ -89,7 +89,7 @@ async def test_markup_in_workers_keys_and_garbage_stays_text(stage: Stage, visit
     fields: dict[str, Any] = dict.fromkeys(WORKER_FIELDS, HARM)
     stage.worker("<b>bold", **fields, current_tasks=[HARM, {"a": HARM}])
     visitor = await visit("#shard=3")
-    dialogs = _dialogs(visitor)
+    dialogs = _record_dialogs(visitor)
     page = visitor.page
     await expect(page.locator("#task-rows tr")).to_have_count(2)
     await page.locator("#task-rows tr", has_text=key).click()
@@ -99,15 +99,15 @@ async def test_markup_in_workers_keys_and_garbage_stays_text(stage: Stage, visit
     await visitor.go("#view=workers")
     await expect(page.locator(".worker h3")).to_have_text("<b>bold")
     await expect(page.locator(".worker .task-id").first).to_have_text(HARM)
-    await _unharmed(visitor, dialogs)
+    await _expect_no_harm(visitor, dialogs)
 
 
 @pytest.mark.req("OQ-190")
 async def test_markup_in_the_address_stays_text(stage: Stage, visit: Visit) -> None:
-    """The address of the page is given by others, too."""
+    """The address of the page may be hostile, too."""
     visitor = await visit(f"?queue={HARM.replace('#', '')}#shard={HARM}&state={HARM}&task={HARM}&view=tasks")
-    dialogs = _dialogs(visitor)
+    dialogs = _record_dialogs(visitor)
     await expect(visitor.page.locator("#app")).to_be_visible()
     await visitor.go("#view=nothing")
     await expect(visitor.page.locator("#tasks-view")).to_be_visible()
-    await _unharmed(visitor, dialogs)
+    await _expect_no_harm(visitor, dialogs)

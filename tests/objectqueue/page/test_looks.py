@@ -1,4 +1,4 @@
-"""For readers with a keyboard, a phone, a screen reader, or a liking for the dark."""
+"""Accessibility and appearance: keyboard, phone, screen reader, light and dark."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ CONTRAST = """() => {
 }"""
 
 
-async def _wide(page: Page) -> int:
+async def _overflow(page: Page) -> int:
     """By how much the page is wider than its window."""
     return int(await page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
 
-async def _problems(stage: Stage, visit: Visit, width: int, height: int) -> list[str]:
-    """Goes through all views; what is too wide, has no name for a screen reader, or can hardly be read."""
-    task = stage.lived(input={"long": "x" * 300, "deep": {"list": [1, None, True]}})
+async def _list_problems(stage: Stage, visit: Visit, width: int, height: int) -> list[str]:
+    """Visit all views; list elements that are too wide, have no accessible name, or too little contrast."""
+    task = stage.add_with_history(input={"long": "x" * 300, "deep": {"list": [1, None, True]}})
     stage.add(status="Failed", task_type="a_type_with_a_very_long_name_" * 4)
     stage.add(status="Running")
     stage.add(status="Archived")
@@ -70,7 +70,7 @@ async def _problems(stage: Stage, visit: Visit, width: int, height: int) -> list
         await visitor.go(place)
         await page.wait_for_selector(sign)
         await page.wait_for_selector("#refresh:not(.busy)", state="attached")
-        if (wide := await _wide(page)) > 0:
+        if (wide := await _overflow(page)) > 0:
             found.append(f"{place} is {wide} pixels too wide")
         found += [f"{place}: no name: {one}" for one in await page.evaluate(NAMELESS)]
         for scheme in SCHEMES:
@@ -81,16 +81,16 @@ async def _problems(stage: Stage, visit: Visit, width: int, height: int) -> list
 
 async def test_everything_can_be_read_on_a_laptop(stage: Stage, visit: Visit) -> None:
     """Light and dark: texts stand out from their ground, controls have names, nothing is too wide."""
-    assert await _problems(stage, visit, 1280, 800) == []
+    assert await _list_problems(stage, visit, 1280, 800) == []
 
 
 async def test_everything_can_be_read_on_a_phone(stage: Stage, visit: Visit) -> None:
     """The same on a small screen, where the open task covers the list."""
-    assert await _problems(stage, visit, 360, 740) == []
+    assert await _list_problems(stage, visit, 360, 740) == []
 
 
 async def test_a_keyboard_is_enough(stage: Stage, visit: Visit) -> None:
-    """From the form to an action and back, without a pointer; what has the focus can be seen."""
+    """From the form to an action and back, without a pointer; the focus is visible."""
     task = stage.add(status="Failed")
     visitor = await visit("#shard=3", connect=False)
     page, keys = visitor.page, visitor.page.keyboard
@@ -130,7 +130,7 @@ async def test_a_keyboard_is_enough(stage: Stage, visit: Visit) -> None:
     await keys.press("p")
     await expect(page.locator("#pause")).to_have_attribute("aria-pressed", "true")
     await page.wait_for_selector("#refresh:not(.busy)")
-    visitor.asked.clear()
+    visitor.requested.clear()
     await keys.press("r")
     await page.wait_for_selector("#refresh:not(.busy)")
     # At one refresh in six it lists the workers, too.
@@ -153,7 +153,7 @@ async def test_colours_can_be_chosen(stage: Stage, visit: Visit) -> None:
 
 
 async def test_the_lifecycle_is_the_one_of_the_spec(stage: Stage, visit: Visit) -> None:
-    """Every state with its words, and every edge that leaves it with who may take it."""
+    """Every state with its words, and every edge from it with its actors."""
     visitor = await visit("#view=lifecycle")
     states = visitor.page.locator("#states > li")
     assert await states.locator(".state-head .badge").all_text_contents() == [

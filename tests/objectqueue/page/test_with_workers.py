@@ -1,4 +1,4 @@
-"""The page and the workers on one bucket: each understands what the other writes."""
+"""The page and the workers on one bucket: each reads the objects of the other."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.req("OQ-193", "OQ-194", "OQ-175", "OQ-172")
-async def test_what_the_page_replays_a_worker_does(stage: Stage, visit: Visit, tmp_path: Path) -> None:
+async def test_a_task_replayed_on_the_page_is_run_by_a_worker(
+    stage: Stage, visit: Visit, tmp_path: Path
+) -> None:
     """A real task is cancelled and replayed on the page, done by a real worker, and archived on the page."""
     crew = Crew(stage.bucket, tmp_path)
-    given = {"big": 12345678901234567890, "text": "Grüße"}
-    task_id = await crew.submit("echo", given)
+    input_ = {"big": 12345678901234567890, "text": "Grüße"}
+    task_id = await crew.submit("echo", input_)
     visitor = await visit(f"#shard={task_id[0]}&task={task_id}")
     page = visitor.page
     badge = page.locator("#detail-badge")
@@ -29,10 +31,10 @@ async def test_what_the_page_replays_a_worker_does(stage: Stage, visit: Visit, t
     await visitor.act("Replay")
     await expect(badge).to_have_text("Pending")
     async with crew.worker("w1"):
-        ended = await crew.ended(task_id)
+        ended = await crew.wait_until_ended(task_id)
         await visitor.go("#view=workers")
         await expect(page.locator('.worker[data-key="w1"] .badge')).to_have_text("Active")
-    assert (ended["status"], ended["attempt"], ended["input"]) == ("Completed", 1, given)
+    assert (ended["status"], ended["attempt"], ended["input"]) == ("Completed", 1, input_)
     await visitor.go(f"#shard={task_id[0]}&task={task_id}")
     await expect(page.locator("#timeline strong")).to_have_text(
         ["complete", "claim", "replay", "cancel", "created"]

@@ -1,4 +1,4 @@
-"""The words that the page has by heart are those of the spec."""
+"""The words in the page's code are those of the spec."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ OF_XML = {"IsTruncated", "NextKeyMarker", "NextVersionIdMarker", "Key", "ETag", 
 OF_XML |= {"Code", "Message", "Region", "VersionId", "IsLatest"}
 
 
-def told() -> dict[str, Any]:
+def read_model() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(SPEC.read_text().partition("export const spec = ")[2].rstrip(";\n"))
     return found
 
 
 def test_fields_that_the_page_names_are_those_of_the_spec() -> None:
-    """Of a task it names none: what a field is for is told by the spec."""
+    """Of a task it names no field: the spec says what a field is for."""
     named = {script.name: set(READS.findall(script.read_text())) - OF_XML for script in SCRIPTS}
     named = {name: found for name, found in named.items() if found}
     assert named.keys() == {"workers.js"}
-    known = {field["name"] for field in told()["worker"]["fields"]}
-    assert {"shards", "tasks_completed"} <= named["workers.js"] <= known
+    fields = {field["name"] for field in read_model()["worker"]["fields"]}
+    assert {"shards", "tasks_completed"} <= named["workers.js"] <= fields
 
 
 def test_states_that_the_page_names_are_those_of_the_spec() -> None:
     """Every one has a colour, and no script names one."""
-    states = [state["word"] for state in told()["task"]["states"]]
+    states = [state["word"] for state in read_model()["task"]["states"]]
     colours = (ROOT / "handlers/objectqueue/page/style.css").read_text() + (
         ROOT / "handlers/objectqueue/page/parts.css"
     ).read_text()

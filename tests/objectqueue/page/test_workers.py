@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import expect
 
-from tests.support.objectqueue.page_stage import Stage, Visit, soon
+from tests.support.objectqueue.page_stage import Stage, Visit, format_soon
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.req("OQ-196", "OQ-167")
-async def test_workers_are_active_or_stale_and_show_what_they_do(stage: Stage, visit: Visit) -> None:
-    """One that was silent for sixty seconds is stale; tasks in hand are links; counters are as written."""
+async def test_workers_are_active_or_stale_with_their_tasks(stage: Stage, visit: Visit) -> None:
+    """One that was silent for sixty seconds is stale; running tasks are links; counters are as written."""
     task = stage.add(status="Running")
     stage.worker(
         "alive",
@@ -45,9 +45,9 @@ async def test_workers_are_active_or_stale_and_show_what_they_do(stage: Stage, v
 
 
 @pytest.mark.req("OQ-196", "OQ-201", "OQ-075")
-async def test_a_refresh_reads_the_workers_that_were_heard_of(stage: Stage, visit: Visit) -> None:
-    """One LIST and a GET for each change; workers that stopped go; shards that nobody serves are named."""
-    # Heard of in an hour: however long the test takes, none is stale.
+async def test_a_refresh_reads_the_changed_workers(stage: Stage, visit: Visit) -> None:
+    """One LIST and a GET for each change; stopped workers disappear; shards without a worker are named."""
+    # A heartbeat of the future: however long the test lasts, none is stale.
     stage.worker("one", silent_s=-3600, shards=list("01234567"))
     stage.worker("two", silent_s=-3600, shards=list("89abcd"))
     visitor = await visit("#view=workers")
@@ -56,11 +56,11 @@ async def test_a_refresh_reads_the_workers_that_were_heard_of(stage: Stage, visi
     await expect(page.locator("#uncovered-shards")).to_have_text("e, f")
     await visitor.pause()
     stage.worker("two", silent_s=-3600, shards=list("89abcdef"), tasks_completed=5)
-    visitor.asked.clear()
+    visitor.requested.clear()
     await visitor.refresh()
     await expect(page.locator('[data-key="two"] [data-counter=tasks_completed]')).to_have_text("5")
     await expect(page.locator("#uncovered")).to_be_hidden()
-    # At one refresh in six it lists what waits, too.
+    # At one refresh in six it lists the waiting tasks, too.
     assert [each for each in visitor.lists() if each != "ready%2F"] == ["workers%2F"]
     assert len(visitor.requests("GET", "/workers/")) == 1
     stage.bucket.raw.delete_object(Bucket=stage.bucket.name, Key="workers/one.json")
@@ -69,11 +69,11 @@ async def test_a_refresh_reads_the_workers_that_were_heard_of(stage: Stage, visi
 
 
 @pytest.mark.req("OQ-105", "OQ-196")
-async def test_types_that_wait_and_that_nobody_runs_are_named(stage: Stage, visit: Visit) -> None:
-    """Each card says what its worker runs; a stale worker runs nothing."""
+async def test_waiting_types_that_no_worker_runs_are_named(stage: Stage, visit: Visit) -> None:
+    """Each card has the types of its worker; a stale worker runs nothing."""
     for kind in ("send_email", "resize", "print"):
         stage.add(task_type=kind)
-    stage.add(task_type="later", available_at=soon(7200))
+    stage.add(task_type="later", available_at=format_soon(7200))
     stage.write("ready/3/0000000001/00000000-0000-4000-8000-000000000000", "{}")
     stage.worker("live", silent_s=-3600, task_types=["echo", "resize"])
     stage.worker("dead", silent_s=3600, task_types=["print"])

@@ -1,4 +1,4 @@
-"""Job functions: how they are loaded by name, and that plain ones run in processes that can be stopped."""
+"""Job functions: how they are loaded by name, and plain ones in processes that can be stopped."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from handlers.jobs.registry import RegisteredFunction
 from handlers.jobs.runner import FailureReasons, RunResult, run
 from runtime.world import RealWorld
 from tests.support.eventually import eventually
+from tests.support.jobs.pids import wait_until_gone
 
 MODULE = "tests.support.objectqueue.functions"
 FUNCTIONS = load(MODULE)
@@ -29,37 +30,25 @@ WORLD = RealWorld()
 
 @pytest.fixture
 async def processes() -> AsyncIterator[ProcessPool]:
-    async with ProcessPool(MODULE) as made:
-        yield made
+    async with ProcessPool(MODULE) as pool:
+        yield pool
 
 
-def given(job_type: str, payload: Any = None, **more: Any) -> Job:
+def make_job(job_type: str, payload: Any = None, **more: Any) -> Job:
     return Job("an id", job_type, WORLD, payload=payload, token="a token", **more)
 
 
-async def ran(
+async def run_function(
     processes: ProcessPool, job_type: str, payload: Any = None, seconds: float = 120, **more: Any
 ) -> RunResult:
     async def execute(function: RegisteredFunction, job: Job) -> Output:
         return await (function(job) if function.is_async else processes(function, job))
 
-    return await run(FUNCTIONS[job_type], given(job_type, payload, **more), seconds, REASONS, execute)
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process is there and no mere entry that nobody has waited for."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-async def until_gone(*pids: int) -> None:
-    await eventually(lambda: not any(map(is_running, pids)))
+    return await run(FUNCTIONS[job_type], make_job(job_type, payload, **more), seconds, REASONS, execute)
 
 
 @pytest.mark.req("OQ-237")
-def test_functions_come_from_the_module_that_is_named() -> None:
+def test_functions_come_from_the_named_module() -> None:
     """All that it registers and nothing else, also where its types are those of the built-in ones."""
     assert {"add", "stuck", "echo"} <= set(FUNCTIONS)
     assert "fatal" not in FUNCTIONS
@@ -85,7 +74,7 @@ def test_functions_come_from_the_module_that_is_named() -> None:
 def test_functions_that_cannot_be_loaded_are_explained(
     name: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One sentence that says what is wrong with the name."""
+    """One sentence with the error in the name."""
     (tmp_path / "broken_functions.py").write_text("raise RuntimeError('no luck')")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(HandlersUnusable, match=why.replace("(", r"\(")):
@@ -93,63 +82,67 @@ def test_functions_that_cannot_be_loaded_are_explained(
 
 
 @pytest.mark.req("OQ-130", "OQ-115")
-async def test_a_plain_function_knows_its_job_in_a_process_of_its_own(processes: ProcessPool) -> None:
-    """It is told id, attempt and token; the next run is in the same process."""
-    first = (await processes(FUNCTIONS["told"], given("told", attempt=3))).value
+async def test_a_plain_function_gets_its_job_in_a_process_of_its_own(processes: ProcessPool) -> None:
+    """It gets id, attempt and token; the next run is in the same process."""
+    first = (await processes(FUNCTIONS["describe"], make_job("describe", attempt=3))).value
     assert {**first, "pid": 0} == {
         "id": "an id",
-        "type": "told",
+        "type": "describe",
         "attempt": 3,
         "token": "a token",
         "stopping": False,
         "pid": 0,
     }
-    second = (await processes(FUNCTIONS["told"], given("told"))).value
+    second = (await processes(FUNCTIONS["describe"], make_job("describe"))).value
     assert second["pid"] == first["pid"]
-    together = await asyncio.gather(*(processes(FUNCTIONS["told"], given("told")) for _ in range(3)))
-    assert len({each.value["pid"] for each in together}) == 3
+    concurrent = await asyncio.gather(
+        *(processes(FUNCTIONS["describe"], make_job("describe")) for _ in range(3))
+    )
+    assert len({each.value["pid"] for each in concurrent}) == 3
 
 
 @pytest.mark.req("OQ-115", "OQ-123", "OQ-241")
-async def test_a_plain_function_is_stopped_at_its_limit(processes: ProcessPool, tmp_path: Path) -> None:
-    """It is killed with what it started, the run failed with a time-out, and the next run is not harmed."""
-    await ran(processes, "told")
-    mark = tmp_path / "pids"
+async def test_a_plain_function_is_killed_at_its_time_limit(processes: ProcessPool, tmp_path: Path) -> None:
+    """It is killed with its own children, the run failed with a timeout, and the next run works."""
+    await run_function(processes, "describe")
+    pid_file = tmp_path / "pids"
     for seconds in (0.6, 6, 60):
-        ended = await ran(processes, "stuck", str(mark), seconds=seconds)
+        ended = await run_function(processes, "stuck", str(pid_file), seconds=seconds)
         assert (ended.error, ended.is_final) == (f"TIMED_OUT: it took longer than {seconds} s", False)
         # A machine that is busy may not let it come to the beginning in a short time.
-        if mark.exists() and mark.read_text():
+        if pid_file.exists() and pid_file.read_text():
             break
-    await until_gone(*map(int, mark.read_text().split()))
-    assert (await ran(processes, "add", {"left": 1, "right": 2})).result == "3"
+    await wait_until_gone(*map(int, pid_file.read_text().split()))
+    assert (await run_function(processes, "add", {"left": 1, "right": 2})).result == "3"
 
 
 @pytest.mark.req("OQ-115")
-async def test_a_run_that_is_cancelled_leaves_no_process(processes: ProcessPool, tmp_path: Path) -> None:
-    """Whoever gives a run up has nothing of it going on behind their back."""
-    mark = tmp_path / "pids"
-    task = asyncio.create_task(ran(processes, "stuck", str(mark)))
-    await eventually(lambda: mark.exists() and mark.read_text())
+async def test_a_cancelled_run_has_no_process_left(processes: ProcessPool, tmp_path: Path) -> None:
+    """A cancelled run does not continue in the background."""
+    pid_file = tmp_path / "pids"
+    task = asyncio.create_task(run_function(processes, "stuck", str(pid_file)))
+    await eventually(lambda: pid_file.exists() and pid_file.read_text())
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
-    await until_gone(*map(int, mark.read_text().split()))
+    await wait_until_gone(*map(int, pid_file.read_text().split()))
 
 
 @pytest.mark.req("OQ-130")
-async def test_a_plain_function_learns_that_its_worker_stops(processes: ProcessPool) -> None:
-    """Before its run begins or while it goes on; what it reports arrives."""
-    heard: list[Mapping[str, Any]] = []
+async def test_a_plain_function_is_notified_that_its_worker_stops(processes: ProcessPool) -> None:
+    """Before its run begins or while it runs; its progress arrives."""
+    reported: list[Mapping[str, Any]] = []
 
     async def report(progress: Mapping[str, Any]) -> None:
-        heard.append(progress)
+        reported.append(progress)
         processes.notify_stopping()
 
-    assert (await ran(processes, "until stopping", report=report)).result == '"told to stop"'
-    assert heard == [{"phase": "waiting"}]
-    assert '"stopping": false' in (await ran(processes, "told")).result
-    assert (await ran(processes, "until stopping", is_stopping=lambda: True)).result == '"told to stop"'
+    assert (await run_function(processes, "until stopping", report=report)).result == '"told to stop"'
+    assert reported == [{"phase": "waiting"}]
+    assert '"stopping": false' in (await run_function(processes, "describe")).result
+    assert (
+        await run_function(processes, "until stopping", is_stopping=lambda: True)
+    ).result == '"told to stop"'
 
 
 @pytest.mark.req("OQ-248", "OQ-249")
@@ -163,23 +156,23 @@ async def test_a_plain_function_learns_that_its_worker_stops(processes: ProcessP
     ],
 )
 async def test_the_kinds_of_errors(processes: ProcessPool, payload: str, ended: RunResult) -> None:
-    """Only the permanent one is final; one that nobody knows may be tried again."""
-    assert await ran(processes, "raise", payload) == ended
+    """Only the permanent one is final; an unknown one is retried."""
+    assert await run_function(processes, "raise", payload) == ended
 
 
 @pytest.mark.req("OQ-248")
-async def test_a_result_that_json_cannot_hold_is_an_error(processes: ProcessPool) -> None:
-    """It says whose result it was."""
+async def test_a_result_without_a_json_form_is_an_error(processes: ProcessPool) -> None:
+    """It names the function."""
     assert "must return an Output of bytes or a value that JSON" in str(
-        (await ran(processes, "raise", "not json")).error
+        (await run_function(processes, "raise", "not json")).error
     )
 
 
 @pytest.mark.req("OQ-243")
 @pytest.mark.parametrize("payload", [None, [], {"left": 1}, {"left": 1, "right": "2"}, {"other": 1}])
-async def test_an_input_that_cannot_be_decoded_is_the_end(processes: ProcessPool, payload: Any) -> None:
+async def test_an_input_that_cannot_be_decoded_is_permanent(processes: ProcessPool, payload: Any) -> None:
     """Another run would get the same input; the text says what is wrong with it."""
-    ended = await ran(processes, "add", payload)
+    ended = await run_function(processes, "add", payload)
     assert ended.is_final
     assert str(ended.error).startswith("BAD_INPUT: TypeError: ")
 
@@ -190,48 +183,48 @@ async def test_an_input_that_cannot_be_decoded_is_the_end(processes: ProcessPool
     [("signal", "was ended by SIGSEGV"), (7, "ended by itself, with exit code 7")],
 )
 async def test_a_crash_of_the_process_is_a_failed_run(processes: ProcessPool, how: Any, why: str) -> None:
-    """Only that run fails, it may be tried again, and the text says how the process ended."""
-    ended = await ran(processes, "crash", how)
+    """Only that run fails, it is retried, and the text says how the process ended."""
+    ended = await run_function(processes, "crash", how)
     assert (ended.error, ended.is_final) == (f"CRASHED: the process of the function {why}", False)
-    assert (await ran(processes, "add", {"left": 2, "right": 2})).result == "4"
+    assert (await run_function(processes, "add", {"left": 2, "right": 2})).result == "4"
 
 
-async def test_a_child_that_died_while_it_was_idle_is_replaced(processes: ProcessPool) -> None:
-    """Nobody's run fails for that."""
-    pid = (await processes(FUNCTIONS["told"], given("told"))).value["pid"]
+async def test_an_idle_child_that_died_is_replaced(processes: ProcessPool) -> None:
+    """No run fails for that."""
+    pid = (await processes(FUNCTIONS["describe"], make_job("describe"))).value["pid"]
     os.kill(pid, signal.SIGKILL)
-    await until_gone(pid)
-    assert (await processes(FUNCTIONS["told"], given("told"))).value["pid"] != pid
+    await wait_until_gone(pid)
+    assert (await processes(FUNCTIONS["describe"], make_job("describe"))).value["pid"] != pid
 
 
-async def test_a_process_that_has_not_the_function_says_so() -> None:
+async def test_a_process_without_the_function_reports_it() -> None:
     """As when a module is another one in the child."""
     async with ProcessPool(f"{MODULE}:MORE") as processes:
         with pytest.raises(JobFailed, match="HANDLERS_UNUSABLE") as unknown:
-            await processes(FUNCTIONS["told"], given("told"))
+            await processes(FUNCTIONS["describe"], make_job("describe"))
         assert not isinstance(unknown.value, JobFatal)
     async with ProcessPool("no.such_module") as processes:
         with pytest.raises(JobFailed, match="HANDLERS_UNUSABLE"):
-            await processes(FUNCTIONS["told"], given("told"))
+            await processes(FUNCTIONS["describe"], make_job("describe"))
 
 
 @pytest.mark.req("OQ-166")
-async def test_children_end_with_their_worker(tmp_path: Path) -> None:
-    """A worker that is killed takes its children along, whatever they are doing."""
-    mark = tmp_path / "pids"
+async def test_children_die_with_their_worker(tmp_path: Path) -> None:
+    """When a worker is killed its children die, too, whatever they are doing."""
+    pid_file = tmp_path / "pids"
     program = (
         "import asyncio\n"
-        "from tests.objectqueue.worker.test_functions import FUNCTIONS, MODULE, given\n"
+        "from tests.objectqueue.worker.test_functions import FUNCTIONS, MODULE, make_job\n"
         "from handlers.jobs.processes import ProcessPool\n"
-        f"asyncio.run(ProcessPool(MODULE)(FUNCTIONS['stuck'], given('stuck', {str(mark)!r})))"
+        f"asyncio.run(ProcessPool(MODULE)(FUNCTIONS['stuck'], make_job('stuck', {str(pid_file)!r})))"
     )
     worker = await asyncio.create_subprocess_exec(
         sys.executable, "-c", program, env={**os.environ, "PYTHONPATH": str(Path.cwd())}
     )
-    await eventually(lambda: mark.exists() and mark.read_text())
+    await eventually(lambda: pid_file.exists() and pid_file.read_text())
     worker.kill()
     await worker.wait()
-    child, grandchild = map(int, mark.read_text().split())
-    await until_gone(child)
+    child, grandchild = map(int, pid_file.read_text().split())
+    await wait_until_gone(child)
     with suppress(ProcessLookupError):
         os.kill(grandchild, 9)

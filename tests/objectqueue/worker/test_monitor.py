@@ -1,4 +1,4 @@
-"""The monitor: which workers are dead, which shards nobody looks after, and where it runs."""
+"""The monitor: dead workers, shards without a worker, and where it runs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ LEASES = "leases/"
 
 
 @pytest.mark.req("OQ-075")
-async def test_shards_that_nobody_serves_are_pointed_out(crew: Crew) -> None:
-    """As long as there is none who does; with a worker for the rest it is quiet."""
+async def test_shards_without_a_worker_are_logged(crew: Crew) -> None:
+    """As long as there is none; with a worker for the rest nothing more is logged."""
     async with crew.worker("some", QO_SHARDS="0,1,2"), crew.monitor() as monitor:
-        (told,) = await eventually(lambda: monitor.events("shards_uncovered"))
-        assert told["message"] == f"no live worker looks after {', '.join('3456789abcdef')}"
+        (warning,) = await eventually(lambda: monitor.events("shards_uncovered"))
+        assert warning["message"] == f"no live worker looks after {', '.join('3456789abcdef')}"
     async with (
         crew.worker("some", QO_SHARDS="0,1,2"),
         crew.worker("rest", QO_SHARDS="3,4,5,6,7,8,9,a,b,c,d,e,f"),
@@ -31,7 +31,7 @@ async def test_shards_that_nobody_serves_are_pointed_out(crew: Crew) -> None:
 
 @pytest.mark.req("OQ-140", "OQ-131", "OQ-209")
 @pytest.mark.parametrize("without", ["true", "false"])
-async def test_a_worker_has_a_monitor_inside_unless_told_otherwise(
+async def test_a_worker_has_a_built_in_monitor_by_default(
     proxied_crew: Crew, s3_proxy: S3Proxy, without: str
 ) -> None:
     """The leases are listed, or they are not."""
@@ -45,8 +45,8 @@ async def test_a_worker_has_a_monitor_inside_unless_told_otherwise(
 
 
 @pytest.mark.req("OQ-141")
-async def test_a_worker_that_is_heard_of_again_is_not_dead(crew: Crew) -> None:
-    """A live one is never called dead, and one that has stopped in order is simply gone."""
+async def test_a_worker_with_a_new_heartbeat_is_not_dead(crew: Crew) -> None:
+    """A live one is never called dead, and one that has stopped in order has no object."""
     async with crew.monitor(QO_LOG="debug", QO_MONITOR_WORKER_HEALTH_THRESHOLD="600") as monitor:
         async with crew.worker("alive", QO_HEARTBEAT_SECONDS="0.2"):
             await eventually(lambda: len(monitor.events("sweep")) > 3)
@@ -54,20 +54,20 @@ async def test_a_worker_that_is_heard_of_again_is_not_dead(crew: Crew) -> None:
 
 
 @pytest.mark.req("OQ-059", "OQ-070", "OQ-142")
-async def test_a_sweep_tells_that_it_has_been(proxied_crew: Crew, s3_proxy: S3Proxy) -> None:
-    """Workers in mode hybrid go by it, and do what has no entry all the same."""
+async def test_a_sweep_writes_a_checkpoint(proxied_crew: Crew, s3_proxy: S3Proxy) -> None:
+    """Workers in mode hybrid rely on it, and still find tasks without an entry."""
     crew = proxied_crew
     waits = await crew.submit("echo", 1, available_at=datetime.now(UTC) + timedelta(hours=1))
     async with crew.monitor(QO_MONITOR_SWEEP_INTERVAL="0.1"):
         await eventually(lambda: crew.bucket.keys("sweeps/"))
     body = crew.bucket.raw.get_object(Bucket=crew.bucket.name, Key="sweeps/last.json")["Body"].read()
-    mark = json.loads(body)
-    assert [each.rpartition("/")[2] for each in mark["witnesses"]] == [waits]
-    assert datetime.fromisoformat(mark["began"]) < datetime.fromisoformat(mark["next"])
+    checkpoint = json.loads(body)
+    assert [each.rpartition("/")[2] for each in checkpoint["witnesses"]] == [waits]
+    assert datetime.fromisoformat(checkpoint["began"]) < datetime.fromisoformat(checkpoint["next"])
     key = await crew.submit("echo", 1)
     for each in crew.bucket.keys("ready/"):
         crew.bucket.raw.delete_object(Bucket=crew.bucket.name, Key=each)
     s3_proxy.forget()
     async with crew.worker():
-        assert (await crew.ended(key))["status"] == "Completed"
+        assert (await crew.wait_until_ended(key))["status"] == "Completed"
     assert s3_proxy.asked("GetObject", "sweeps/last.json")

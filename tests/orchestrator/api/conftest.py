@@ -1,4 +1,4 @@
-"""What several modules of this folder need."""
+"""Fixtures of several modules of this folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.orchestrator.sql_session import Sql
 
 @pytest.fixture
 def nothing_stored(sql: Sql) -> Iterator[None]:
-    """What is refused leaves no row behind."""
+    """A refused request stores no row."""
     before = sql.count()
     yield
     assert sql.count() == before

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.orchestrator.sql_session import Sql
-from tests.support.orchestrator.stack import Node, Stack, final, new_key, submit
+from tests.support.orchestrator.stack import Node, Stack, new_key, submit, wait_until_final
 
 
 def request(count: int, **other: object) -> list[dict[str, Any]]:
@@ -38,7 +38,7 @@ def test_known_keys_in_a_batch_find_their_jobs(api: Node, sql: Sql) -> None:
     """A batch may be repeated, may have known keys, and may have one key twice."""
     jobs = request(5)
     known = submit(api.http, "echo", jobs[0]["payload"], jobs[0]["idempotencyKey"])
-    sql.move(known, "RUNNING", "SUCCESS")
+    sql.transition(known, "RUNNING", "SUCCESS")
     before = sql.count()
 
     first = api.http.post("/jobs/batch", json={"jobs": [*jobs, jobs[3]]}).json()["jobs"]
@@ -65,7 +65,7 @@ def test_known_keys_in_a_batch_find_their_jobs(api: Node, sql: Sql) -> None:
 def test_one_bad_job_refuses_the_whole_batch(
     api: Node, sql: Sql, place: int, change: dict[str, Any], field: str
 ) -> None:
-    """The job is named by its place, and none of the others is stored."""
+    """The job is named by its position, and none of the others is stored."""
     jobs, before = request(3), sql.count()
     jobs[place] |= change
     answer = api.http.post(
@@ -78,7 +78,7 @@ def test_one_bad_job_refuses_the_whole_batch(
 
 @pytest.mark.req("ORC-076")
 def test_a_batch_has_one_to_a_thousand_jobs(api: Node, sql: Sql) -> None:
-    """The thousandth is taken and one more is refused, as is no job at all."""
+    """The thousandth is accepted and one more is refused, as is no job at all."""
     before = sql.count()
     for jobs in ([], request(1001)):
         refused = api.http.post("/jobs/batch", json={"jobs": jobs})
@@ -89,7 +89,7 @@ def test_a_batch_has_one_to_a_thousand_jobs(api: Node, sql: Sql) -> None:
 
 
 @pytest.mark.req("ORC-073")
-def test_another_intent_in_a_batch_gets_the_first_job(api: Node, sql: Sql) -> None:
+def test_other_content_under_a_known_key_in_a_batch_gets_the_first_job(api: Node, sql: Sql) -> None:
     """Without strictness one key is one job, and the first to come decides."""
     (first,), (other,) = request(1), request(1, jobType="other")
     other["idempotencyKey"] = first["idempotencyKey"]
@@ -100,22 +100,22 @@ def test_another_intent_in_a_batch_gets_the_first_job(api: Node, sql: Sql) -> No
 
 @pytest.mark.req("ORC-054")
 def test_every_job_of_a_batch_is_run(stack: Stack) -> None:
-    """A worker takes them like any others."""
+    """A worker claims them like any others."""
     http = stack.api.http
     got = http.post("/jobs/batch", json={"jobs": request(50)}).json()["jobs"]
-    assert {final(http, each["jobId"]) for each in got} == {"COMPLETED"}
+    assert {wait_until_final(http, each["jobId"]) for each in got} == {"COMPLETED"}
 
 
 @pytest.mark.req("ORC-067")
-def test_a_repeated_batch_queues_what_was_left_behind(alone: Stack) -> None:
+def test_a_repeated_batch_queues_stranded_jobs(api_only: Stack) -> None:
     """Jobs that were stored and not queued are queued by the repeat, however many there are."""
     jobs = request(3)
     for job in jobs:
-        alone.sql.rows(
+        api_only.sql.rows(
             "INSERT INTO jobs (job_type, payload, idempotency_key) VALUES ('echo', $1, $2)",
             job["payload"],
             job["idempotencyKey"],
         )
-    assert alone.api.http.post("/jobs/batch", json={"jobs": jobs}).status_code == 202
-    states = [alone.sql.jobs(job["idempotencyKey"])[0]["state"] for job in jobs]
+    assert api_only.api.http.post("/jobs/batch", json={"jobs": jobs}).status_code == 202
+    states = [api_only.sql.jobs(job["idempotencyKey"])[0]["state"] for job in jobs]
     assert states == ["QUEUED"] * 3

@@ -11,46 +11,55 @@ import pytest
 
 from tests.support.deep import DEEP
 from tests.support.orchestrator.sql_session import Sql
-from tests.support.orchestrator.stack import Node, Stack, final, get, new_key, post, submit, wait_until
+from tests.support.orchestrator.stack import (
+    Node,
+    Stack,
+    get,
+    new_key,
+    post,
+    submit,
+    wait_until,
+    wait_until_final,
+)
 
 FIELDS = {"jobId", "jobType", "status", "createdAt", "updatedAt"}
-WAYS = {
+PATHS = {
     "QUEUED": ([], "PENDING"),
     "RUNNING": (["RUNNING"], "RUNNING"),
     "RETRY": (["RUNNING", "RETRY"], "PENDING"),
     "SUCCESS": (["RUNNING", "SUCCESS"], "COMPLETED"),
     "DEAD": (["RUNNING", "RETRY", "DEAD"], "FAILED"),
 }
-"""How a job that was just submitted gets into each state, and what it is called then."""
+"""How a submitted job gets into each state, and its public status then."""
 
 
 @pytest.mark.req("ORC-080", "ORC-081", "ORC-090")
-def test_a_job_is_shown_by_five_fields(api: Node) -> None:
+def test_a_job_is_returned_with_five_fields(api: Node) -> None:
     """Its id, type, status and two times, under the id that the submit answered."""
     job_id = submit(api.http, "SEND_EMAIL", {"to": "ann"})
-    shown = get(api.http, job_id)
-    assert shown.keys() == FIELDS
-    assert (shown["jobId"], shown["jobType"], shown["status"]) == (job_id, "SEND_EMAIL", "PENDING")
+    job = get(api.http, job_id)
+    assert job.keys() == FIELDS
+    assert (job["jobId"], job["jobType"], job["status"]) == (job_id, "SEND_EMAIL", "PENDING")
 
 
 @pytest.mark.req("ORC-082", "ORC-057", "ORC-037", "ORC-081")
-@pytest.mark.parametrize("state", WAYS)
-def test_six_states_are_shown_as_four(api: Node, sql: Sql, state: str) -> None:
+@pytest.mark.parametrize("state", PATHS)
+def test_six_states_have_four_statuses(api: Node, sql: Sql, state: str) -> None:
     """Each stored state has one status; the fields are the same five in every one."""
-    steps, expected = WAYS[state]
+    steps, expected = PATHS[state]
     job_id = submit(api.http)
-    sql.move(job_id, *steps)
+    sql.transition(job_id, *steps)
     assert sql.job(job_id)["state"] == state
 
-    shown = get(api.http, job_id)
+    job = get(api.http, job_id)
 
-    assert shown.keys() == FIELDS
-    assert shown["status"] == expected
+    assert job.keys() == FIELDS
+    assert job["status"] == expected
 
 
 @pytest.mark.req("ORC-082", "ORC-057")
 def test_a_job_that_was_only_stored_is_pending(api: Node, sql: Sql) -> None:
-    """CREATED is PENDING too, for a look as for a repeat, which also queues it."""
+    """CREATED is PENDING too, for a read as for a repeat, which also queues it."""
     key = new_key()
     text = "INSERT INTO jobs (job_type, payload, idempotency_key) VALUES ('echo', '{}', $1) RETURNING job_id"
     job_id = str(sql.value(text, key))
@@ -67,10 +76,10 @@ def test_times_are_those_of_the_row(api: Node, sql: Sql) -> None:
     """RFC 3339 in UTC with a Z, to the microsecond, also where a second is whole or the year is far away."""
     job_id = submit(api.http)
     row = sql.job(job_id)
-    shown = get(api.http, job_id)
+    job = get(api.http, job_id)
     for name, column in (("createdAt", "created_at"), ("updatedAt", "updated_at")):
-        assert shown[name].endswith("Z")
-        assert datetime.fromisoformat(shown[name]) == row[column]
+        assert job[name].endswith("Z")
+        assert datetime.fromisoformat(job[name]) == row[column]
     assert row["created_at"].tzinfo is UTC or row["created_at"].utcoffset().total_seconds() == 0
 
     for moment in ("2030-01-02 03:04:05+00", "1970-01-01 00:00:00+00", "2999-12-31 23:59:59.000001+00"):
@@ -79,46 +88,46 @@ def test_times_are_those_of_the_row(api: Node, sql: Sql) -> None:
 
 
 @pytest.mark.req("ORC-084", "ORC-085", "ORC-086", "ORC-087", "ORC-090", "ORC-046")
-@pytest.mark.parametrize("state", WAYS)
-def test_nothing_that_is_kept_for_the_system_is_shown(api: Node, sql: Sql, state: str) -> None:
+@pytest.mark.parametrize("state", PATHS)
+def test_no_internal_field_is_returned(api: Node, sql: Sql, state: str) -> None:
     """Payload, key, counters, owner, lease and result appear nowhere in the answer, whatever the state."""
-    marks = {
+    secrets = {
         name: f"{name}-mark-{uuid.uuid4().hex}" for name in ("payload", "key", "owner", "result", "error")
     }
-    job_id = submit(api.http, "echo", {"secret": marks["payload"]}, marks["key"])
-    sql.move(job_id, *WAYS[state][0])
+    job_id = submit(api.http, "echo", {"secret": secrets["payload"]}, secrets["key"])
+    sql.transition(job_id, *PATHS[state][0])
     sql.run(
-        f"UPDATE jobs SET result = to_jsonb('{marks['result']}'::text), last_error = '{marks['error']}',"
+        f"UPDATE jobs SET result = to_jsonb('{secrets['result']}'::text), last_error = '{secrets['error']}',"
         f" retry_count = 424242, attempt = 434343, lease_owner = CASE state WHEN 'RUNNING' THEN"
-        f" '{marks['owner']}' END WHERE job_id = '{job_id}'"
+        f" '{secrets['owner']}' END WHERE job_id = '{job_id}'"
     )
 
     answer = api.http.get(f"/jobs/{job_id}")
     listed = api.http.get("/jobs", params={"pageSize": 200})
 
     for text in (answer.text, str(answer.headers), listed.text):
-        for mark in (*marks.values(), "424242", "434343", "lease", "attempt", "retry"):
-            assert mark not in text
+        for secret in (*secrets.values(), "424242", "434343", "lease", "attempt", "retry"):
+            assert secret not in text
 
 
 @pytest.mark.req("ORC-088", "ORC-085", "ORC-154", "ORC-137")
-def test_why_a_job_failed_is_not_shown(stack: Stack) -> None:
-    """What the job function raised is kept for operators and is in no answer for clients."""
-    mark = uuid.uuid4().hex
-    job_id = submit(stack.api.http, "sleep", {"seconds": mark})
-    assert final(stack.api.http, job_id) == "FAILED"
-    assert mark in stack.sql.job(job_id)["last_error"]
+def test_the_error_of_a_failed_job_is_not_returned(stack: Stack) -> None:
+    """The error of the job function is stored for operators and is in no answer for clients."""
+    secret = uuid.uuid4().hex
+    job_id = submit(stack.api.http, "sleep", {"seconds": secret})
+    assert wait_until_final(stack.api.http, job_id) == "FAILED"
+    assert secret in stack.sql.job(job_id)["last_error"]
 
     answer = stack.api.http.get(f"/jobs/{job_id}")
 
     assert answer.json().keys() == FIELDS
-    for word in (mark, "Traceback", "BAD_PAYLOAD", "error"):
+    for word in (secret, "Traceback", "BAD_PAYLOAD", "error"):
         assert word not in answer.text + str(answer.headers)
 
 
 @pytest.mark.req("ORC-091")
-def test_looking_changes_nothing(api: Node, sql: Sql) -> None:
-    """After many looks the row is the same version in the same place, and nothing was written."""
+def test_a_read_changes_nothing(api: Node, sql: Sql) -> None:
+    """After many reads the row is the same version in the same place, and nothing was written."""
     job_id = submit(api.http)
     before, count, edges = sql.job(job_id), sql.count(), sql.history(job_id)
 
@@ -130,69 +139,69 @@ def test_looking_changes_nothing(api: Node, sql: Sql) -> None:
 
 
 @pytest.mark.req("ORC-091")
-def test_looking_needs_no_right_to_write(alone: Stack) -> None:
-    """An API whose sessions may only read still answers looks; only submits are refused."""
-    job_id = submit(alone.api.http)
-    name = alone.database.rpartition("/")[2]
-    alone.sql.run(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+def test_a_read_needs_no_right_to_write(api_only: Stack) -> None:
+    """An API whose sessions may only read still answers reads; only submits are refused."""
+    job_id = submit(api_only.api.http)
+    name = api_only.database.rpartition("/")[2]
+    api_only.sql.run(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     try:
-        reader = alone.add("api")
+        reader = api_only.add("api")
         assert get(reader.http, job_id)["jobId"] == job_id
         assert reader.http.get("/jobs").status_code == 200
         refused = post(reader.http, "echo", {}, new_key())
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
     finally:
-        alone.sql.run(f"SET default_transaction_read_only = off; ALTER DATABASE {name} RESET ALL")
+        api_only.sql.run(f"SET default_transaction_read_only = off; ALTER DATABASE {name} RESET ALL")
 
 
 @pytest.mark.req("ORC-092")
 def test_the_same_row_gives_the_same_answer(api: Node, sql: Sql) -> None:
-    """A hundred looks in turn and fifty at once at a job that has ended are equal in every byte."""
+    """A hundred reads in turn and fifty at once of a job that has ended are equal in every byte."""
     job_id = submit(api.http)
-    sql.move(job_id, "RUNNING", "SUCCESS")
+    sql.transition(job_id, "RUNNING", "SUCCESS")
 
-    def look(_number: int) -> tuple[bytes, dict[str, str]]:
+    def read(_number: int) -> tuple[bytes, dict[str, str]]:
         answer = api.http.get(f"/jobs/{job_id}")
         return answer.content, dict(answer.headers)
 
-    answers = [look(number) for number in range(100)]
+    answers = [read(number) for number in range(100)]
     with ThreadPoolExecutor(50) as pool:
-        answers += pool.map(look, range(50))
+        answers += pool.map(read, range(50))
     assert all(answer == answers[0] for answer in answers)
 
 
 @pytest.mark.req("ORC-093", "ORC-071")
-def test_every_api_shows_the_row_as_it_is_now(alone: Stack) -> None:
-    """What another session commits is in the next answer of every process, and nobody may keep an answer."""
-    first, other = alone.api, alone.add("api")
+def test_every_api_returns_the_current_row(api_only: Stack) -> None:
+    """A commit of another session is in the next answer of every process; answers must not be cached."""
+    first, other = api_only.api, api_only.add("api")
     job_id = submit(first.http)
-    for state, shown in (("RUNNING", "RUNNING"), ("RETRY", "PENDING"), ("QUEUED", "PENDING")):
-        alone.sql.move(job_id, state)
-        updated = alone.sql.job(job_id)["updated_at"]
+    for state, job in (("RUNNING", "RUNNING"), ("RETRY", "PENDING"), ("QUEUED", "PENDING")):
+        api_only.sql.transition(job_id, state)
+        updated = api_only.sql.job(job_id)["updated_at"]
         for node in (first, other):
             answer = node.http.get(f"/jobs/{job_id}")
             assert answer.headers["cache-control"] == "no-store"
-            assert answer.json()["status"] == shown
+            assert answer.json()["status"] == job
             assert datetime.fromisoformat(answer.json()["updatedAt"]) == updated
 
 
 @pytest.mark.req("ORC-093")
-def test_what_is_not_committed_is_not_shown(alone: Stack) -> None:
-    """A transaction in progress neither shows nor holds up anybody who looks."""
-    job_id = submit(alone.api.http)
-    with Sql(alone.database) as other:
+def test_an_uncommitted_change_is_not_returned(api_only: Stack) -> None:
+    """A transaction in progress is neither visible to readers nor blocks them."""
+    job_id = submit(api_only.api.http)
+    with Sql(api_only.database) as other:
         other.run("BEGIN")
-        other.move(job_id, "RUNNING")
-        assert get(alone.api.http, job_id)["status"] == "PENDING"
+        other.transition(job_id, "RUNNING")
+        assert get(api_only.api.http, job_id)["status"] == "PENDING"
         other.run("COMMIT")
-    assert get(alone.api.http, job_id)["status"] == "RUNNING"
+    assert get(api_only.api.http, job_id)["status"] == "RUNNING"
 
 
 @pytest.mark.req("ORC-094")
-def test_a_job_whose_lease_has_ended_runs_until_the_reaper_comes(api: Node, sql: Sql) -> None:
-    """Looking does not repair; there is no reaper here, so it stays as it is."""
+def test_a_job_with_an_expired_lease_is_running_until_the_reaper_runs(api: Node, sql: Sql) -> None:
+    """A read does not repair; there is no reaper here, so the job stays as it is."""
     job_id = submit(api.http)
-    sql.move(job_id, "RUNNING")
+    sql.transition(job_id, "RUNNING")
     sql.run(f"UPDATE jobs SET lease_expiry = '2001-01-01' WHERE job_id = '{job_id}'")
     before = sql.job(job_id)
 
@@ -226,8 +235,8 @@ def test_a_job_whose_lease_has_ended_runs_until_the_reaper_comes(api: Node, sql:
         "batch",
     ],
 )
-def test_an_id_that_no_job_has_is_not_found(api: Node, sql: Sql, job_id: str) -> None:
-    """404 for every id that is none, in every notation; nothing is created and nothing is given away."""
+def test_an_unknown_id_is_not_found(api: Node, sql: Sql, job_id: str) -> None:
+    """404 for every id that does not exist, in every notation; nothing is created or revealed."""
     before = sql.count()
     # As it stands, percent signs and all.
     answer = api.http.get(httpx.URL(api.url, raw_path=f"/jobs/{job_id}".encode()))
@@ -241,20 +250,20 @@ def test_an_id_that_no_job_has_is_not_found(api: Node, sql: Sql, job_id: str) ->
 
 
 @pytest.mark.req("ORC-096")
-def test_an_id_is_found_in_capitals_too(api: Node) -> None:
+def test_an_id_in_capitals_is_found(api: Node) -> None:
     """A UUID is the same in either case."""
     job_id = submit(api.http)
     assert get(api.http, job_id.upper())["jobId"] == job_id
 
 
 @pytest.mark.req("ORC-089")
-def test_a_fault_gives_nothing_away(alone: Stack) -> None:
-    """A database that answers nonsense is a 500 with an id to look for in the log, and no more than that."""
-    with Sql(alone.database) as sql:
-        job_id = submit(alone.api.http)
+def test_a_fault_reveals_nothing(api_only: Stack) -> None:
+    """An invalid answer of the database is a 500 with an id to look for in the log, and no more than that."""
+    with Sql(api_only.database) as sql:
+        job_id = submit(api_only.api.http)
         sql.run("ALTER TABLE jobs RENAME COLUMN last_error TO other_error")
         try:
-            looked = alone.api.http.get(f"/jobs/{job_id}")
+            looked = api_only.api.http.get(f"/jobs/{job_id}")
         finally:
             sql.run("ALTER TABLE jobs RENAME COLUMN other_error TO last_error")
     assert looked.status_code == 503
@@ -270,28 +279,28 @@ def test_a_fault_gives_nothing_away(alone: Stack) -> None:
         "relation",
     ):
         assert word not in looked.json()["error"]["message"]
-    assert get(alone.api.http, job_id)["jobId"] == job_id
+    assert get(api_only.api.http, job_id)["jobId"] == job_id
 
 
 @pytest.mark.req("ORC-089")
-def test_a_refusal_of_the_database_is_a_fault_without_details(alone: Stack) -> None:
-    """What a trigger or a constraint of somebody else raises is a 500 that names an id for the log."""
-    with Sql(alone.database) as sql:
+def test_an_error_of_the_database_is_a_fault_without_details(api_only: Stack) -> None:
+    """An error of a foreign trigger or constraint is a 500 with an id to look for in the log."""
+    with Sql(api_only.database) as sql:
         sql.run(
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
             " $$ BEGIN RAISE EXCEPTION 'secret-detail-of-a-trigger'; END $$;"
             "CREATE TRIGGER a_refusal BEFORE INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION refuse()"
         )
         try:
-            answer = post(alone.api.http, "echo", {"mark": "payload-mark"}, new_key())
+            answer = post(api_only.api.http, "echo", {"mark": "payload-mark"}, new_key())
         finally:
             sql.run("DROP FUNCTION refuse CASCADE")
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "INTERNAL_ERROR")
     for word in ("secret-detail", "trigger", "Raise", "asyncpg", "Traceback", "/", "payload-mark"):
         assert word not in answer.text
     correlation = answer.json()["error"]["message"].rpartition(" ")[2]
-    told = wait_until(
-        lambda: [line for line in alone.api.lines() if line.get("correlation_id") == correlation],
-        "it is told",
+    body = wait_until(
+        lambda: [line for line in api_only.api.lines() if line.get("correlation_id") == correlation],
+        "it is logged",
     )
-    assert all("payload-mark" not in str(line) for line in told)
+    assert all("payload-mark" not in str(line) for line in body)

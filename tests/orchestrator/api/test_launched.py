@@ -1,4 +1,4 @@
-"""Whole deployments as a person brings them up: with a database of their own, and with certificates."""
+"""Whole deployments as an operator starts them: with a database of their own, and with certificates."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tests.support.plain_http import NO_TLS
 HISTORY = "/operator/jobs/00000000-0000-4000-8000-000000000000/history"
 
 
-async def completed(http: httpx.AsyncClient, job_id: str) -> None:
+async def wait_until_completed(http: httpx.AsyncClient, job_id: str) -> None:
     await eventually(
         lambda: http.get(f"/jobs/{job_id}"), wanted=lambda answer: answer.json()["status"] == "COMPLETED"
     )
 
 
 @pytest.mark.req("ORC-053", "ORC-080", "ORC-105", "ORC-163")
-async def test_without_anything_it_comes_with_its_own_database() -> None:
-    """No DATABASE_URL and no proof: a job is submitted and run by what was started, and nothing else."""
+async def test_without_settings_it_has_its_own_database() -> None:
+    """Without DATABASE_URL and credentials a job is submitted and run by the started nodes api_only."""
     settings = {"POLL_INTERVAL_MS": "50"}
     async with launched("orchestrator.local", ports="auto", tls=False, settings=settings) as running:
         async with httpx.AsyncClient(
@@ -38,17 +38,17 @@ async def test_without_anything_it_comes_with_its_own_database() -> None:
             body = {"jobType": "echo", "payload": {"hello": "world"}, "idempotencyKey": new_key()}
             answer = await http.post("/jobs", json=body)
             assert (answer.status_code, answer.json()["status"]) == (202, "PENDING")
-            await completed(http, answer.json()["jobId"])
+            await wait_until_completed(http, answer.json()["jobId"])
         async with running.client() as client:
             listed = await client.of(JobsServiceClient).list_jobs(ListJobsRequest(), client.call())
         assert [job.job_id for job in listed.jobs] == [answer.json()["jobId"]]
 
 
 @pytest.mark.req("ORC-032")
-async def test_certificates_prove_the_same_callers_over_both_transports(
+async def test_certificates_authenticate_the_same_callers_over_both_transports(
     database: str, tmp_path: Path
 ) -> None:
-    """Under TLS nobody is let in without a certificate of the deployment; each may do what the spec says."""
+    """Under TLS every caller needs a certificate of the deployment; each has its permissions of the spec."""
     settings = {
         "DATABASE_URL": database,
         **{name: SHORT[name] for name in ("POLL_INTERVAL_MS", "LEASE_SECONDS", "LEASE_RENEW_SECONDS")},
@@ -59,19 +59,23 @@ async def test_certificates_prove_the_same_callers_over_both_transports(
         job_ids = []
         for name, on_jobs, on_history in (("client", 200, 403), ("operator", 200, 404), ("worker", 403, 403)):
             async with httpx.AsyncClient(
-                base_url=url, timeout=60, verify=shown(running, name, tmp_path)
+                base_url=url, timeout=60, verify=make_client_context(running, name, tmp_path)
             ) as http:
                 body = {"jobType": "echo", "payload": {}, "idempotencyKey": new_key()}
                 job_ids.append((await http.post("/jobs", json=body)).json()["jobId"])
                 assert (await http.get("/jobs")).status_code == on_jobs
                 assert (await http.get(HISTORY)).status_code == on_history
-                await completed(http, job_ids[-1])
-        async with httpx.AsyncClient(base_url=url, timeout=60, verify=shown(running, None, tmp_path)) as http:
+                await wait_until_completed(http, job_ids[-1])
+        async with httpx.AsyncClient(
+            base_url=url, timeout=60, verify=make_client_context(running, None, tmp_path)
+        ) as http:
             refused = await http.get("/jobs")
             assert (refused.status_code, refused.json()["error"]["code"]) == (401, "UNAUTHENTICATED")
             assert (await http.get("/healthz")).status_code == 200
         with pytest.raises(httpx.TransportError):
-            async with httpx.AsyncClient(base_url=url, timeout=60, verify=foreign(running, tmp_path)) as http:
+            async with httpx.AsyncClient(
+                base_url=url, timeout=60, verify=make_foreign_context(running, tmp_path)
+            ) as http:
                 await http.get("/jobs")
         async with running.client("operator") as client:
             past = await client.of(OperatorServiceClient).get_job_history(
@@ -86,28 +90,28 @@ async def test_certificates_prove_the_same_callers_over_both_transports(
             assert denied.value.code == "actor_not_allowed"
 
 
-def shown(running: Launched, principal: str | None, folder: Path) -> ssl.SSLContext:
-    """What a client shows who trusts the deployment, and may be one of its principals."""
+def make_client_context(running: Launched, principal: str | None, folder: Path) -> ssl.SSLContext:
+    """The TLS context of a client that trusts the deployment, and may be one of its principals."""
     assert running._credentials is not None
     credentials = running._credentials.for_caller(principal)[0]
     assert credentials is not None
-    return context(credentials, folder)
+    return make_context(credentials, folder)
 
 
-def foreign(running: Launched, folder: Path) -> ssl.SSLContext:
-    """A certificate of the right name from an authority that nobody here knows."""
+def make_foreign_context(running: Launched, folder: Path) -> ssl.SSLContext:
+    """A certificate of the right name from an authority that the deployment does not trust."""
     assert running._credentials is not None
     trusted = running._credentials.for_caller(None)[0]
     assert trusted is not None
     issued = Authority("orchestrator").issue("operator")
-    return context(Credentials(trusted.authority, issued.certificate, issued.key), folder)
+    return make_context(Credentials(trusted.authority, issued.certificate, issued.key), folder)
 
 
-def context(credentials: Credentials, folder: Path) -> ssl.SSLContext:
-    made = ssl.create_default_context(cadata=credentials.authority.decode())
+def make_context(credentials: Credentials, folder: Path) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=credentials.authority.decode())
     if credentials.certificate is not None and credentials.key is not None:
         certificate, key = folder / "own.crt", folder / "own.key"
         certificate.write_bytes(credentials.certificate)
         key.write_bytes(credentials.key)
-        made.load_cert_chain(certificate, key)
-    return made
+        context.load_cert_chain(certificate, key)
+    return context

@@ -1,4 +1,4 @@
-"""What the API offers beside its methods: health, readiness, metrics, and a description that is true."""
+"""The pages of the API beside its methods: health, readiness, metrics, and a valid OpenAPI description."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from jsonschema import Draft202012Validator
 from generated.orchestrator.system import SYSTEM
 from tests.orchestrator.conftest import NewDatabase
 from tests.support.orchestrator.stack import Node, Stack, get, new_key, post, submit
-from tests.support.schemathesis_check import does_what_is_described
+from tests.support.schemathesis_check import check_description
 
 TOKEN = secrets.token_urlsafe(32)
 
 
 @pytest.fixture(scope="module")
-def described(alone: Stack) -> dict[str, Any]:
-    """The description as it is served."""
-    answer = alone.api.http.get("/openapi.json")
+def description(api_only: Stack) -> dict[str, Any]:
+    """The OpenAPI description as it is served."""
+    answer = api_only.api.http.get("/openapi.json")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
     found: dict[str, Any] = answer.json()
     return found
 
 
 @pytest.fixture(scope="module")
-def probed(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
-    """An API with a worker, where an operator may do everything."""
-    with Stack(new_database(), logs) as made:
+def probed_stack(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
+    """An API with a worker, where the operator may call every method."""
+    with Stack(new_database(), logs) as stack:
         digest = hashlib.sha256(TOKEN.encode()).hexdigest()
-        made.node("api", ACCEPTED_TOKENS=f"operator={digest}").begin()
-        made.node("worker").begin()
-        for node in made.nodes:
+        stack.node("api", ACCEPTED_TOKENS=f"operator={digest}").begin()
+        stack.node("worker").begin()
+        for node in stack.nodes:
             node.wait()
-        yield made
+        yield stack
 
 
 @pytest.mark.req("ORC-X07")
-def test_health_and_readiness_say_no_more_than_that(api: Node) -> None:
-    """One word each, for whoever asks; nothing of what is behind."""
+def test_health_and_readiness_reveal_nothing_else(api: Node) -> None:
+    """One word each, for any caller; nothing of the implementation."""
     assert api.http.get("/healthz").json() == {"alive": True}
     assert api.http.get("/readyz").json() == {"ready": True}
 
 
 @pytest.mark.req("ORC-X07", "ORC-051")
 def test_an_api_is_ready_only_with_the_schema_of_its_release(fresh: Stack) -> None:
-    """A database that lost its schema is a problem of readiness that names no table."""
+    """A database without its schema makes the API not ready, without naming a table."""
     api = fresh.add("api")
     fresh.sql.run("ALTER SCHEMA public RENAME TO elsewhere; CREATE SCHEMA public")
     ready = api.http.get("/readyz")
@@ -64,18 +64,18 @@ def test_an_api_is_ready_only_with_the_schema_of_its_release(fresh: Stack) -> No
 
 @pytest.mark.req("ORC-X08")
 def test_metrics_count_calls_and_states(api: Node) -> None:
-    """In the text that Prometheus reads, without any key, id or payload."""
-    mark = new_key("mark")
-    submit(api.http, "echo", {"mark": mark}, mark)
+    """In the text format of Prometheus, without any key, id or payload."""
+    secret = new_key("mark")
+    submit(api.http, "echo", {"mark": secret}, secret)
     text = api.http.get("/metrics").text
     assert "charter_calls_total{" in text
-    assert mark not in text
+    assert secret not in text
 
 
 @pytest.mark.req("ORC-X09")
-def test_the_description_is_complete(described: dict[str, Any]) -> None:
+def test_the_description_is_complete(description: dict[str, Any]) -> None:
     """OpenAPI 3.1 with every route and its statuses; schemas are schemas; links lead from submit to get."""
-    assert described["openapi"].startswith("3.1")
+    assert description["openapi"].startswith("3.1")
     routes = {
         (row.route.method.lower(), row.name)
         for service in SYSTEM.services.values()
@@ -83,21 +83,21 @@ def test_the_description_is_complete(described: dict[str, Any]) -> None:
         if row.route
     }
     operations = {
-        (verb, row["operationId"]) for path in described["paths"].values() for verb, row in path.items()
+        (verb, row["operationId"]) for path in description["paths"].values() for verb, row in path.items()
     }
     assert operations == routes
-    for schema in described["components"]["schemas"].values():
+    for schema in description["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
-    submitted = described["paths"]["/jobs"]["post"]["responses"]
+    submitted = description["paths"]["/jobs"]["post"]["responses"]
     assert {"202", "400", "413", "415", "503"} <= submitted.keys()
     assert "GetJob" in submitted["202"]["links"]
 
 
 @pytest.mark.req("ORC-X09", "ORC-056", "ORC-081")
-def test_answers_are_as_described(described: dict[str, Any], api: Node) -> None:
-    """The bodies of the main answers fit their schemas, which leave no room for further fields."""
+def test_answers_fit_their_schemas(description: dict[str, Any], api: Node) -> None:
+    """The bodies of the main answers fit their schemas, which allow no further fields."""
     job_id = submit(api.http)
-    components = {"components": described["components"]}
+    components = {"components": description["components"]}
 
     def check(name: str, body: Any) -> None:
         Draft202012Validator({"$ref": f"#/components/schemas/{name}", **components}).validate(body)
@@ -110,7 +110,7 @@ def test_answers_are_as_described(described: dict[str, Any], api: Node) -> None:
 
 
 @pytest.mark.req("ORC-X09")
-def test_the_page_needs_nothing_from_elsewhere(api: Node) -> None:
+def test_the_page_loads_nothing_from_other_hosts(api: Node) -> None:
     """It works offline: no script, style, font or picture of another host."""
     page = api.http.get("/docs")
     assert page.status_code == 200
@@ -121,9 +121,9 @@ def test_the_page_needs_nothing_from_elsewhere(api: Node) -> None:
 
 
 @pytest.mark.req("ORC-X09", "ORC-075", "ORC-089", "ORC-096")
-def test_the_api_does_what_is_described(probed: Stack, tmp_path: Path) -> None:
-    """Schemathesis looks for a request on which the two differ, step by step along the links as well."""
-    does_what_is_described(probed.api.url, tmp_path, "--header", f"Authorization: Bearer {TOKEN}")
-    faults = [line for line in probed.api.lines() if line["event"] == "rpc_fault"]
+def test_the_api_conforms_to_its_description(probed_stack: Stack, tmp_path: Path) -> None:
+    """Schemathesis looks for a request on which the two differ, also along the links."""
+    check_description(probed_stack.api.url, tmp_path, "--header", f"Authorization: Bearer {TOKEN}")
+    faults = [line for line in probed_stack.api.lines() if line["event"] == "rpc_fault"]
     assert faults == []
-    assert json.loads(probed.api.http.get("/readyz").text) == {"ready": True}
+    assert json.loads(probed_stack.api.http.get("/readyz").text) == {"ready": True}

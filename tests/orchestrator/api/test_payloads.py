@@ -1,4 +1,4 @@
-"""Payloads at their limits: text that cannot be stored, numbers without end, depth and size."""
+"""Payloads at their limits: text that cannot be stored, large numbers, depth and size."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from tests.support.orchestrator.bodies import JSON, error, whole
+from tests.support.orchestrator.bodies import JSON, make_body, post_refused
 from tests.support.orchestrator.sql_session import Sql
-from tests.support.orchestrator.stack import Node, Stack, final, new_key, submit
+from tests.support.orchestrator.stack import Node, Stack, new_key, submit, wait_until_final
 
 
 @pytest.mark.req("ORC-076")
@@ -34,9 +34,9 @@ def test_a_payload_is_any_object(api: Node, sql: Sql, payload: object) -> None:
     ],
 )
 def test_text_that_cannot_be_stored_is_refused(api: Node, field: str, value: str, bad: str) -> None:
-    """NUL and half surrogates are told with the field, wherever they stand; they are never a fault."""
-    parts = {name: json.dumps(each) for name, each in whole().items()} | {field: value.format(bad)}
-    found = error(api, "{" + ", ".join(f'"{name}": {text}' for name, text in parts.items()) + "}")
+    """NUL and fresh_crew surrogates are refused with the field, wherever they are; they are never a fault."""
+    parts = {name: json.dumps(each) for name, each in make_body().items()} | {field: value.format(bad)}
+    found = post_refused(api, "{" + ", ".join(f'"{name}": {text}' for name, text in parts.items()) + "}")
     assert (found["code"], found["field"]) == ("VALIDATION_ERROR", field)
 
 
@@ -44,7 +44,7 @@ def test_text_that_cannot_be_stored_is_refused(api: Node, field: str, value: str
 @pytest.mark.parametrize(
     "text", [r"\\u0000", r"\\\\u0000", r"\ud83d\ude00", r"\u0001", r"\ufffe\uffff", r"\/"]
 )
-def test_text_that_only_looks_like_it_is_stored(api: Node, sql: Sql, text: str) -> None:
+def test_text_that_looks_like_nul_is_stored(api: Node, sql: Sql, text: str) -> None:
     """An escaped backslash before u0000, a whole surrogate pair, other control characters."""
     key = new_key()
     content = f'{{"jobType": "echo", "payload": {{"a{text}": "{text}"}}, "idempotencyKey": "{key}"}}'
@@ -84,38 +84,38 @@ def test_numbers_are_stored_as_they_were_written(stack: Stack, number: str) -> N
 @pytest.mark.req("ORC-077")
 @pytest.mark.usefixtures("nothing_stored")
 @pytest.mark.parametrize("number", ["1e309", "-1e400", "1e-400", "1e1000000", "9" * 5000, "0." + "1" * 5000])
-def test_numbers_that_nobody_can_hold_are_refused(api: Node, number: str) -> None:
-    """They are told with the field; neither the database nor a job function has to cope with them."""
+def test_numbers_out_of_range_are_refused(api: Node, number: str) -> None:
+    """They are refused with the field; neither the database nor a job function gets them."""
     content = f'{{"jobType": "echo", "payload": {{"n": [{number}]}}, "idempotencyKey": "{new_key()}"}}'
-    found = error(api, content)
+    found = post_refused(api, content)
     assert (found["code"], found["field"]) == ("VALIDATION_ERROR", "payload")
 
 
 @pytest.mark.req("ORC-076")
 @pytest.mark.parametrize(("opening", "closing"), [('{"a":', "}"), ("[", "]")])
 def test_nesting_has_a_limit(api: Node, sql: Sql, opening: str, closing: str) -> None:
-    """A hundred levels are taken and kept; one more is refused under the name of the field."""
+    """A hundred levels are accepted and stored; one more is refused under the name of the field."""
 
-    def nested(levels: int, key: str) -> str:
+    def nest(levels: int, key: str) -> str:
         inner = opening * (levels - 1) + "1" + closing * (levels - 1)
         return f'{{"jobType": "echo", "payload": {{"a": {inner}}}, "idempotencyKey": "{key}"}}'
 
     key = new_key()
-    assert api.http.post("/jobs", content=nested(100, key), headers=JSON).status_code == 202
+    assert api.http.post("/jobs", content=nest(100, key), headers=JSON).status_code == 202
     assert len(sql.jobs(key)) == 1
     for levels in (101, 500, 2000):
         key = new_key()
-        found = error(api, nested(levels, key))
+        found = post_refused(api, nest(levels, key))
         assert found["code"] in ("VALIDATION_ERROR", "MALFORMED_JSON")
         assert found.get("field", "payload") == "payload"
         assert sql.jobs(key) == []
 
 
 @pytest.mark.req("ORC-076")
-def test_a_body_may_have_a_mebibyte_and_no_more(api: Node, sql: Sql) -> None:
-    """MAX_PAYLOAD_BYTES counts the whole body; the last byte decides, whether the length is said or not."""
+def test_a_body_is_limited_to_a_mebibyte(api: Node, sql: Sql) -> None:
+    """MAX_PAYLOAD_BYTES counts the whole body; the last byte decides, with or without a content length."""
     most, key = 1_048_576, new_key()
-    empty = json.dumps(whole(payload={"a": ""}, idempotencyKey=key))
+    empty = json.dumps(make_body(payload={"a": ""}, idempotencyKey=key))
     content = empty.replace('"a": ""', f'"a": "{"x" * (most - len(empty))}"').encode()
     assert len(content) == most
     before = sql.count()
@@ -139,5 +139,5 @@ def test_a_large_payload_is_run_like_any_other(stack: Stack) -> None:
     """A payload of almost a mebibyte that hardly compresses comes back as the result."""
     payload = {"rows": [{"n": n, "text": f"{n * 7919 % 100_003:x}" * 4} for n in range(18_000)]}
     job_id = submit(stack.api.http, "echo", payload)
-    assert final(stack.api.http, job_id) == "COMPLETED"
+    assert wait_until_final(stack.api.http, job_id) == "COMPLETED"
     assert stack.sql.job(job_id)["result"] == payload

@@ -1,4 +1,4 @@
-"""What a client may send: everything else is refused with the field and the rule, and nothing is stored."""
+"""Validation of requests: a refusal names the field and the rule, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.support.orchestrator.bodies import JSON, encoded, error, whole
+from tests.support.orchestrator.bodies import JSON, encode_headers, make_body, post_refused
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.orchestrator.stack import Node, Stack, new_key, post, submit
 
@@ -37,17 +37,17 @@ FIELDS = ("jobType", "payload", "idempotencyKey")
         b"\x1f\x8b\x08\x00",
     ],
 )
-def test_a_body_that_is_no_json_is_told_so(api: Node, content: str | bytes) -> None:
+def test_a_body_that_is_not_json_is_malformed(api: Node, content: str | bytes) -> None:
     """MALFORMED_JSON, whatever it is instead."""
-    assert error(api, content)["code"] == "MALFORMED_JSON"
+    assert post_refused(api, content)["code"] == "MALFORMED_JSON"
 
 
 @pytest.mark.req("ORC-075")
 @pytest.mark.usefixtures("nothing_stored")
 @pytest.mark.parametrize("content", ["[]", "null", "true", "1", '"text"', "[{}]"])
-def test_a_body_that_is_no_object_is_told_so(api: Node, content: str) -> None:
+def test_a_body_that_is_not_an_object_is_invalid(api: Node, content: str) -> None:
     """JSON of another kind breaks a rule of the request."""
-    found = error(api, content)
+    found = post_refused(api, content)
     assert found["code"] == "VALIDATION_ERROR"
     assert "object" in found["message"]
 
@@ -58,10 +58,10 @@ def test_a_body_that_is_no_object_is_told_so(api: Node, content: str) -> None:
 @pytest.mark.parametrize("value", [None, "", 7, -0.5, True, [], ["x"], "MISSING"])
 def test_each_field_is_checked_and_named(api: Node, field: str, value: object) -> None:
     """Missing, null, empty and wrongly typed fields are refused under their own names."""
-    body = whole(**{field: value})
+    body = make_body(**{field: value})
     if value == "MISSING":
         del body[field]
-    found = error(api, json.dumps(body))
+    found = post_refused(api, json.dumps(body))
     assert (found["code"], found["field"]) == ("VALIDATION_ERROR", field)
     assert field in found["message"]
 
@@ -70,12 +70,12 @@ def test_each_field_is_checked_and_named(api: Node, field: str, value: object) -
 @pytest.mark.usefixtures("nothing_stored")
 @pytest.mark.parametrize("field", ["jobType", "idempotencyKey"])
 def test_an_object_is_no_text(api: Node, field: str) -> None:
-    assert error(api, json.dumps(whole(**{field: {"a": 1}})))["field"] == field
+    assert post_refused(api, json.dumps(make_body(**{field: {"a": 1}})))["field"] == field
 
 
 @pytest.mark.req("ORC-076")
 @pytest.mark.parametrize("job_type", ["a", "A" * 100, "SEND_EMAIL", "a.b-c_D9", ".", "-", "_", "0"])
-def test_job_types_within_the_limits_are_taken(api: Node, sql: Sql, job_type: str) -> None:
+def test_job_types_within_the_limits_are_accepted(api: Node, sql: Sql, job_type: str) -> None:
     """1 to 100 characters of A-Z a-z 0-9 _ . -"""
     assert sql.job(submit(api.http, job_type))["job_type"] == job_type
 
@@ -99,7 +99,7 @@ def test_job_types_within_the_limits_are_taken(api: Node, sql: Sql, job_type: st
     ],
 )
 def test_job_types_beyond_the_limits_are_refused(api: Node, job_type: str) -> None:
-    found = error(api, json.dumps(whole(jobType=job_type)))
+    found = post_refused(api, json.dumps(make_body(jobType=job_type)))
     assert (found["code"], found["field"]) == ("VALIDATION_ERROR", "jobType")
 
 
@@ -117,19 +117,19 @@ def test_job_types_beyond_the_limits_are_refused(api: Node, job_type: str) -> No
         "\u200b",
     ],
 )
-def test_keys_within_the_limits_are_kept_as_they_are(alone: Stack, key: str) -> None:
+def test_keys_within_the_limits_are_stored_unchanged(api_only: Stack, key: str) -> None:
     """1 to 255 characters of any kind, neither trimmed nor folded."""
     unique = key if len(key) == 255 else f"{new_key()}{key}"
-    job_id = submit(alone.api.http, "echo", {}, unique)
-    assert [str(row["job_id"]) for row in alone.sql.jobs(unique)] == [job_id]
-    assert submit(alone.api.http, "echo", {}, unique) == job_id
+    job_id = submit(api_only.api.http, "echo", {}, unique)
+    assert [str(row["job_id"]) for row in api_only.sql.jobs(unique)] == [job_id]
+    assert submit(api_only.api.http, "echo", {}, unique) == job_id
 
 
 @pytest.mark.req("ORC-076")
 @pytest.mark.usefixtures("nothing_stored")
 @pytest.mark.parametrize("key", ["k" * 256, "\N{GRINNING FACE}" * 256, "k" * 100_000])
 def test_keys_beyond_the_limits_are_refused(api: Node, key: str) -> None:
-    found = error(api, json.dumps(whole(idempotencyKey=key)))
+    found = post_refused(api, json.dumps(make_body(idempotencyKey=key)))
     assert (found["code"], found["field"]) == ("VALIDATION_ERROR", "idempotencyKey")
 
 
@@ -156,8 +156,8 @@ def test_keys_are_compared_exactly(api: Node) -> None:
     ],
 )
 def test_a_body_of_another_type_is_refused(api: Node, headers: dict[str, str]) -> None:
-    """415, whatever is in it: a page of another site cannot send JSON without being asked first."""
-    answer = api.http.post("/jobs", content=json.dumps(whole()), headers=encoded(headers))
+    """415, whatever is in it: a page of another site cannot send JSON without a preflight request."""
+    answer = api.http.post("/jobs", content=json.dumps(make_body()), headers=encode_headers(headers))
     assert (answer.status_code, answer.json()["error"]["code"]) == (415, "UNSUPPORTED_MEDIA_TYPE")
 
 
@@ -171,14 +171,14 @@ def test_a_body_of_another_type_is_refused(api: Node, headers: dict[str, str]) -
         'application/json;charset="UTF-8"',
     ],
 )
-def test_json_is_taken_however_its_type_is_written(api: Node, media: str) -> None:
-    answer = api.http.post("/jobs", content=json.dumps(whole()), headers={"content-type": media})
+def test_any_spelling_of_the_json_type_is_accepted(api: Node, media: str) -> None:
+    answer = api.http.post("/jobs", content=json.dumps(make_body()), headers={"content-type": media})
     assert answer.status_code == 202
 
 
 @pytest.mark.req("ORC-075")
-def test_a_name_that_comes_twice_is_settled_once(api: Node, sql: Sql) -> None:
-    """The last value holds, for what is checked and for what is stored alike."""
+def test_the_last_of_two_equal_names_counts(api: Node, sql: Sql) -> None:
+    """The last value is the one that is checked and the one that is stored."""
     key = new_key()
     content = (
         f'{{"jobType": "bad type", "jobType": "echo", "payload": 1, "payload": {{"a": 1, "a": 2}},'
@@ -187,7 +187,7 @@ def test_a_name_that_comes_twice_is_settled_once(api: Node, sql: Sql) -> None:
     assert api.http.post("/jobs", content=content, headers=JSON).status_code == 202
     assert sql.jobs(key)[0]["payload"] == {"a": 2}
     swapped = f'{{"jobType": "echo", "payload": {{}}, "payload": 1, "idempotencyKey": "{new_key()}"}}'
-    assert error(api, swapped)["field"] == "payload"
+    assert post_refused(api, swapped)["field"] == "payload"
 
 
 @pytest.mark.req("ORC-089", "ORC-075")
@@ -206,7 +206,9 @@ def test_a_name_that_comes_twice_is_settled_once(api: Node, sql: Sql) -> None:
         ("POST", "/healthz", 405, "METHOD_NOT_ALLOWED"),
     ],
 )
-def test_wrong_paths_and_methods_are_told(api: Node, method: str, path: str, status: int, code: str) -> None:
+def test_wrong_paths_and_methods_are_refused(
+    api: Node, method: str, path: str, status: int, code: str
+) -> None:
     """Each has its code; a path with other methods names them."""
     answer = api.http.request(method, path)
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
@@ -214,8 +216,8 @@ def test_wrong_paths_and_methods_are_told(api: Node, method: str, path: str, sta
 
 
 @pytest.mark.req("ORC-053")
-def test_options_and_head_tell_what_is_there(api: Node) -> None:
-    """Neither has a body, and neither does anything."""
+def test_options_and_head_have_no_body(api: Node) -> None:
+    """They list the methods and the headers, and have no effect."""
     allowed = api.http.options("/jobs")
     assert (allowed.status_code, allowed.headers["allow"]) == (204, "GET, HEAD, OPTIONS, POST")
     job_id = submit(api.http)
@@ -226,7 +228,7 @@ def test_options_and_head_tell_what_is_there(api: Node) -> None:
 
 @pytest.mark.req("ORC-063")
 def test_hostile_headers_change_nothing(api: Node, sql: Sql) -> None:
-    """Nothing of what a client says about itself, its way or its time reaches the answer or the row."""
+    """No header about the client, its address or its time reaches the answer or the row."""
     hostile = {
         "x-request-id": "x" * 5000,
         "traceparent": "00-zz-zz-01",
@@ -240,7 +242,7 @@ def test_hostile_headers_change_nothing(api: Node, sql: Sql) -> None:
         "x-odd": "\xff\xe9",
     }
     key = new_key()
-    answer = api.http.post("/jobs", json=whole(idempotencyKey=key), headers=encoded(hostile))
+    answer = api.http.post("/jobs", json=make_body(idempotencyKey=key), headers=encode_headers(hostile))
     assert answer.status_code == 202
     plain = post(api.http, "echo", {}, key)
     assert (dict(answer.headers), answer.json()) == (dict(plain.headers), plain.json())

@@ -1,4 +1,4 @@
-"""POST /jobs: a job is recorded, answered, and never run by whoever records it."""
+"""POST /jobs: a job is recorded and acknowledged, and never run by the API itself."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.support.orchestrator.sql_session import Sql
 from tests.support.orchestrator.stack import (
     Node,
     Stack,
-    final,
     get,
     new_key,
     post,
     status,
     submit,
     wait_until,
+    wait_until_final,
 )
 
 MAIL = {"to": "ann@example.org", "subject": "Grüße \N{EARTH GLOBE EUROPE-AFRICA}", "parts": [{"n": 1}, None]}
@@ -42,8 +42,8 @@ def test_a_new_key_is_a_new_job(api: Node, sql: Sql) -> None:
 
 
 @pytest.mark.req("ORC-021", "ORC-069", "ORC-014", "ORC-032")
-def test_a_202_means_that_the_job_is_queued(api: Node, sql: Sql) -> None:
-    """The API alone takes a job from CREATED to QUEUED, before it answers, and nobody owns it then."""
+def test_an_acknowledged_job_is_queued(api: Node, sql: Sql) -> None:
+    """The API alone transitions a job from CREATED to QUEUED, before it answers, and the job has no owner."""
     job_id = submit(api.http)
 
     row = sql.job(job_id)
@@ -53,7 +53,7 @@ def test_a_202_means_that_the_job_is_queued(api: Node, sql: Sql) -> None:
 
 
 @pytest.mark.req("ORC-054", "ORC-006")
-def test_the_job_function_gets_the_payload_as_it_was_sent(stack: Stack) -> None:
+def test_the_job_function_gets_the_payload_unchanged(stack: Stack) -> None:
     """Nested objects, lists, unicode and empty things reach the job function unchanged."""
     payload = {
         "nested": {"list": [1, 2.5, -3e10, True, None, "", [], {}], "": "empty name"},
@@ -63,7 +63,7 @@ def test_the_job_function_gets_the_payload_as_it_was_sent(stack: Stack) -> None:
     }
     job_id = submit(stack.api.http, "echo", payload)
 
-    assert final(stack.api.http, job_id) == "COMPLETED"
+    assert wait_until_final(stack.api.http, job_id) == "COMPLETED"
     row = stack.sql.job(job_id)
     assert row["payload"] == payload
     assert row["result"] == payload
@@ -71,8 +71,8 @@ def test_the_job_function_gets_the_payload_as_it_was_sent(stack: Stack) -> None:
 
 @pytest.mark.req("ORC-054")
 @pytest.mark.parametrize("body", [{}, {"idempotencyKey": None}, {"idempotencyKey": ""}])
-def test_the_server_never_makes_up_a_key(api: Node, sql: Sql, body: dict[str, object]) -> None:
-    """A job without a key of its client is refused, not given one."""
+def test_the_server_never_generates_a_key(api: Node, sql: Sql, body: dict[str, object]) -> None:
+    """A job without a key of its client is refused."""
     before = sql.count()
     answer = api.http.post("/jobs", json={"jobType": "echo", "payload": {}, **body})
     assert answer.status_code == 400
@@ -81,14 +81,14 @@ def test_the_server_never_makes_up_a_key(api: Node, sql: Sql, body: dict[str, ob
 
 
 @pytest.mark.req("ORC-009", "ORC-059", "ORC-163")
-def test_jobs_are_accepted_and_shown_without_any_worker(alone: Stack) -> None:
-    """The answer does not depend on anybody who could run the job, and the job waits untouched."""
-    http = alone.api.http
+def test_jobs_are_accepted_and_returned_without_any_worker(api_only: Stack) -> None:
+    """The answer does not depend on any worker, and the job stays queued."""
+    http = api_only.api.http
     job_ids = [submit(http, "echo") for _ in range(5)]
 
     assert {status(http, each) for each in job_ids} == {"PENDING"}
-    assert {alone.sql.job(each)["attempt"] for each in job_ids} == {0}
-    assert all(row["actor"] == "api" for each in job_ids for row in alone.sql.history(each))
+    assert {api_only.sql.job(each)["attempt"] for each in job_ids} == {0}
+    assert all(row["actor"] == "api" for each in job_ids for row in api_only.sql.history(each))
 
 
 @pytest.mark.req("ORC-009", "ORC-062")
@@ -102,7 +102,7 @@ def test_the_answer_does_not_wait_for_the_job(stack: Stack) -> None:
 
     assert (again.status_code, again.json()) == (202, {"jobId": job_id, "status": "RUNNING"})
     stack.sql.run(f"UPDATE jobs SET lease_expiry = '-infinity', retry_count = 1000 WHERE job_id = '{job_id}'")
-    assert final(stack.api.http, job_id) == "FAILED"
+    assert wait_until_final(stack.api.http, job_id) == "FAILED"
 
 
 @pytest.mark.req("ORC-059", "ORC-163")
@@ -111,15 +111,15 @@ def test_the_api_has_no_job_functions(fresh: Stack) -> None:
     for name in ("api", "worker"):
         fresh.node(name, PYTHONPROFILEIMPORTTIME="1").begin()
     fresh.api.wait()
-    final(fresh.api.http, submit(fresh.api.http))
+    wait_until_final(fresh.api.http, submit(fresh.api.http))
 
-    assert JOB_FUNCTIONS in _imported(fresh.worker.errors)
-    assert [name for name in _imported(fresh.api.errors) if name.startswith(JOB_FUNCTIONS)] == []
+    assert JOB_FUNCTIONS in _list_imported(fresh.worker.errors)
+    assert [name for name in _list_imported(fresh.api.errors) if name.startswith(JOB_FUNCTIONS)] == []
 
 
 @pytest.mark.req("ORC-105", "ORC-161")
-def test_the_api_talks_to_postgresql_and_to_nobody_else(api: Node) -> None:
-    """Besides those who called it, the process is connected to the database server alone."""
+def test_the_api_connects_to_postgresql_only(api: Node) -> None:
+    """Besides its callers, the process is connected to the database server api_only."""
     submit(api.http)
     database = int(api.database.rpartition(":")[2].partition("/")[0])
     own = {int(each.rpartition(":")[2]) for each in (api.url, api.address)}
@@ -132,7 +132,7 @@ def test_the_api_talks_to_postgresql_and_to_nobody_else(api: Node) -> None:
 
 @pytest.mark.req("ORC-078", "ORC-162")
 def test_fields_that_a_client_may_not_set_are_ignored(api: Node, sql: Sql) -> None:
-    """Unknown fields change nothing: neither what the server decides, nor when the job is due."""
+    """Unknown fields change neither the fields that the server sets, nor when the job is due."""
     chosen = str(uuid.uuid4())
     unknown = {
         **{"jobId": chosen, "job_id": chosen, "state": "SUCCESS", "status": "COMPLETED"},
@@ -156,23 +156,23 @@ def test_names_are_snake_case_in_the_database_and_camel_case_in_json(api: Node, 
     job_id = submit(api.http)
     columns = sql.job(job_id).keys()
 
-    shown = {name: _snake(name) for name in get(api.http, job_id) if name != "status"}
-    assert {**shown, "idempotencyKey": _snake("idempotencyKey")} == {
+    job = {name: _to_snake_case(name) for name in get(api.http, job_id) if name != "status"}
+    assert {**job, "idempotencyKey": _to_snake_case("idempotencyKey")} == {
         "jobId": "job_id",
         "jobType": "job_type",
         "createdAt": "created_at",
         "updatedAt": "updated_at",
         "idempotencyKey": "idempotency_key",
     }
-    assert {*shown.values(), "payload", "state"} <= columns
+    assert {*job.values(), "payload", "state"} <= columns
     assert "status" not in columns
 
 
-def _snake(name: str) -> str:
+def _to_snake_case(name: str) -> str:
     return "".join(f"_{each.lower()}" if each.isupper() else each for each in name)
 
 
-def _imported(errors: Path) -> list[str]:
+def _list_imported(errors: Path) -> list[str]:
     """The modules that a process with PYTHONPROFILEIMPORTTIME has imported."""
     lines = errors.read_text().splitlines()
     return [line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")]

@@ -1,4 +1,4 @@
-"""The same methods over HTTP and over gRPC: equal answers, equal refusals, one truth behind both."""
+"""The same methods over HTTP and over gRPC: equal answers and equal refusals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from generated.orchestrator.messages import (
 from runtime.call.conditions import Condition
 from tests.support.orchestrator.grpc_calls import METHODS, Remote
 from tests.support.orchestrator.sql_session import Sql
-from tests.support.orchestrator.stack import Node, Stack, final, get, new_key, submit
+from tests.support.orchestrator.stack import Node, Stack, get, new_key, submit, wait_until_final
 
 SUBMIT, SUBMITS, GET, LIST, RETRY = (
     METHODS[f"JobsService.{name}"] for name in ("SubmitJob", "SubmitJobs", "GetJob", "ListJobs", "RetryJob")
@@ -48,18 +48,18 @@ RENAMED = {
 
 @pytest.fixture
 def remote(api: Node) -> Iterator[Remote]:
-    with Remote(api.address) as made:
-        yield made
+    with Remote(api.address) as remote:
+        yield remote
 
 
-def wish(key: str, job_type: str = "echo", payload: str = "{}") -> SubmitJobRequest:
+def make_request(key: str, job_type: str = "echo", payload: str = "{}") -> SubmitJobRequest:
     return SubmitJobRequest(job_type=job_type, payload=payload, idempotency_key=key)
 
 
-def as_json(job: Job) -> dict[str, Any]:
-    """A job of gRPC as HTTP would show it."""
+def to_json(job: Job) -> dict[str, Any]:
+    """A job of gRPC as HTTP returns it."""
 
-    def instant(stamp: Timestamp) -> str:
+    def format_time(stamp: Timestamp) -> str:
         moment = stamp.ToDatetime(UTC).replace(tzinfo=None)
         return f"{moment.isoformat(timespec='microseconds')}Z"
 
@@ -67,28 +67,28 @@ def as_json(job: Job) -> dict[str, Any]:
         "jobId": job.job_id,
         "jobType": job.job_type,
         "status": Status.Name(job.status).removeprefix("STATUS_"),
-        "createdAt": instant(job.created_at),
-        "updatedAt": instant(job.updated_at),
+        "createdAt": format_time(job.created_at),
+        "updatedAt": format_time(job.updated_at),
     }
 
 
 @pytest.mark.req("ORC-053", "ORC-060", "ORC-080", "ORC-083", "ORC-093")
 def test_a_job_of_one_transport_is_a_job_of_the_other(api: Node, sql: Sql, remote: Remote) -> None:
-    """One key, one job and one look at it, whichever way it came."""
+    """One key, one job and one record, over whichever transport it came."""
     here, there = new_key(), new_key()
     by_http = submit(api.http, "echo", {"n": [1, "é"]}, here)
-    by_grpc = remote.call(SUBMIT, wish(there, payload='{"n": [1, "é"]}')).answer.job_id
+    by_grpc = remote.call(SUBMIT, make_request(there, payload='{"n": [1, "é"]}')).answer.job_id
 
-    assert remote.call(SUBMIT, wish(here, payload='{"n":[1,"\\u00e9"]}')).answer.job_id == by_http
+    assert remote.call(SUBMIT, make_request(here, payload='{"n":[1,"\\u00e9"]}')).answer.job_id == by_http
     assert submit(api.http, "echo", {"n": [1, "é"]}, there) == by_grpc
     for job_id in (by_http, by_grpc):
-        assert as_json(remote.call(GET, GetJobRequest(job_id=job_id)).answer) == get(api.http, job_id)
+        assert to_json(remote.call(GET, GetJobRequest(job_id=job_id)).answer) == get(api.http, job_id)
         row = sql.job(job_id)
         assert (row["state"], row["payload"]) == ("QUEUED", {"n": [1, "é"]})
 
 
 @pytest.mark.req("ORC-082")
-def test_both_show_the_same_status(api: Node, sql: Sql, remote: Remote) -> None:
+def test_both_return_the_same_status(api: Node, sql: Sql, remote: Remote) -> None:
     """In every state."""
     for steps in (
         [],
@@ -98,8 +98,8 @@ def test_both_show_the_same_status(api: Node, sql: Sql, remote: Remote) -> None:
         ["RUNNING", "SUCCESS"],
     ):
         job_id = submit(api.http)
-        sql.move(job_id, *steps)
-        assert as_json(remote.call(GET, GetJobRequest(job_id=job_id)).answer) == get(api.http, job_id)
+        sql.transition(job_id, *steps)
+        assert to_json(remote.call(GET, GetJobRequest(job_id=job_id)).answer) == get(api.http, job_id)
 
 
 @pytest.mark.req("ORC-X02")
@@ -110,24 +110,24 @@ def test_both_list_the_same_pages(api: Node, remote: Remote) -> None:
         submit(api.http, kind)
     page = remote.call(LIST, ListJobsRequest(job_type=kind, page_size=2)).answer
     same = api.http.get("/jobs", params={"jobType": kind, "pageSize": 2}).json()
-    assert [as_json(job) for job in page.jobs] == same["jobs"]
+    assert [to_json(job) for job in page.jobs] == same["jobs"]
     assert page.next_page_token == same["nextPageToken"]
     following = ListJobsRequest(job_type=kind, page_size=2, page_token=same["nextPageToken"])
     rest = api.http.get("/jobs", params={"jobType": kind, "pageSize": 2, "pageToken": page.next_page_token})
-    assert [as_json(job) for job in remote.call(LIST, following).answer.jobs] == rest.json()["jobs"]
+    assert [to_json(job) for job in remote.call(LIST, following).answer.jobs] == rest.json()["jobs"]
 
 
 @pytest.mark.req("ORC-X03")
-def test_batches_and_retries_are_alike(api: Node, sql: Sql, remote: Remote) -> None:
-    """Each finds what the other has made."""
+def test_batches_and_retries_are_equal_over_both(api: Node, sql: Sql, remote: Remote) -> None:
+    """Each finds the jobs that the other has created."""
     keys = [new_key() for _ in range(3)]
-    made = remote.call(SUBMITS, SubmitJobsRequest(jobs=[wish(key) for key in keys])).answer
+    created = remote.call(SUBMITS, SubmitJobsRequest(jobs=[make_request(key) for key in keys])).answer
     bodies = [{"jobType": "echo", "payload": {}, "idempotencyKey": key} for key in keys]
     same = api.http.post("/jobs/batch", json={"jobs": bodies}).json()["jobs"]
-    assert [each.job_id for each in made.jobs] == [each["jobId"] for each in same]
+    assert [each.job_id for each in created.jobs] == [each["jobId"] for each in same]
 
     failed, key = same[0]["jobId"], new_key()
-    sql.move(failed, "RUNNING", "RETRY", "DEAD")
+    sql.transition(failed, "RUNNING", "RETRY", "DEAD")
     by_grpc = remote.call(RETRY, RetryJobRequest(job_id=failed, idempotency_key=key)).answer.job_id
     again = api.http.post(f"/jobs/{failed}/retry", json={"idempotencyKey": key})
     assert (again.status_code, again.json()["jobId"]) == (202, by_grpc)
@@ -137,24 +137,44 @@ def test_batches_and_retries_are_alike(api: Node, sql: Sql, remote: Remote) -> N
 @pytest.mark.parametrize(
     ("method", "request_", "path", "body"),
     [
-        (SUBMIT, wish("k", ""), "/jobs", {"jobType": "", "payload": {}, "idempotencyKey": "k"}),
-        (SUBMIT, wish("k", "a b"), "/jobs", {"jobType": "a b", "payload": {}, "idempotencyKey": "k"}),
-        (SUBMIT, wish("k", "a" * 101), "/jobs", {"jobType": "a" * 101, "payload": {}, "idempotencyKey": "k"}),
-        (SUBMIT, wish(""), "/jobs", {"jobType": "echo", "payload": {}, "idempotencyKey": ""}),
-        (SUBMIT, wish("k" * 256), "/jobs", {"jobType": "echo", "payload": {}, "idempotencyKey": "k" * 256}),
-        (SUBMIT, wish("a\0"), "/jobs", {"jobType": "echo", "payload": {}, "idempotencyKey": "a\0"}),
-        (SUBMIT, wish("k", payload="[]"), "/jobs", {"jobType": "echo", "payload": [], "idempotencyKey": "k"}),
-        (SUBMIT, wish("k", payload="7"), "/jobs", {"jobType": "echo", "payload": 7, "idempotencyKey": "k"}),
+        (SUBMIT, make_request("k", ""), "/jobs", {"jobType": "", "payload": {}, "idempotencyKey": "k"}),
+        (SUBMIT, make_request("k", "a b"), "/jobs", {"jobType": "a b", "payload": {}, "idempotencyKey": "k"}),
         (
             SUBMIT,
-            wish("k", payload=r'{"a": "\u0000"}'),
+            make_request("k", "a" * 101),
+            "/jobs",
+            {"jobType": "a" * 101, "payload": {}, "idempotencyKey": "k"},
+        ),
+        (SUBMIT, make_request(""), "/jobs", {"jobType": "echo", "payload": {}, "idempotencyKey": ""}),
+        (
+            SUBMIT,
+            make_request("k" * 256),
+            "/jobs",
+            {"jobType": "echo", "payload": {}, "idempotencyKey": "k" * 256},
+        ),
+        (SUBMIT, make_request("a\0"), "/jobs", {"jobType": "echo", "payload": {}, "idempotencyKey": "a\0"}),
+        (
+            SUBMIT,
+            make_request("k", payload="[]"),
+            "/jobs",
+            {"jobType": "echo", "payload": [], "idempotencyKey": "k"},
+        ),
+        (
+            SUBMIT,
+            make_request("k", payload="7"),
+            "/jobs",
+            {"jobType": "echo", "payload": 7, "idempotencyKey": "k"},
+        ),
+        (
+            SUBMIT,
+            make_request("k", payload=r'{"a": "\u0000"}'),
             "/jobs",
             {"jobType": "echo", "payload": {"a": "\0"}, "idempotencyKey": "k"},
         ),
         (SUBMITS, SubmitJobsRequest(), "/jobs/batch", {"jobs": []}),
         (
             SUBMITS,
-            SubmitJobsRequest(jobs=[wish("k"), wish("")]),
+            SubmitJobsRequest(jobs=[make_request("k"), make_request("")]),
             "/jobs/batch",
             {
                 "jobs": [
@@ -179,36 +199,36 @@ def test_batches_and_retries_are_alike(api: Node, sql: Sql, remote: Remote) -> N
 def test_both_refuse_alike(
     api: Node, remote: Remote, method: Any, request_: Any, path: str, body: Any
 ) -> None:
-    """The same condition with the code that each transport has for it, and the same words."""
+    """The same condition with the code of each transport, and the same message."""
     answer = api.http.request("GET" if body is None else "POST", path, json=body)
-    told = remote.call(method, request_)
+    outcome = remote.call(method, request_)
     if answer.status_code == 200:
-        assert told.code == "OK"
+        assert outcome.code == "OK"
         return
-    condition = CONDITIONS[told.condition]
-    assert (condition.grpc, condition.http) == (told.code, answer.status_code)
+    condition = CONDITIONS[outcome.condition]
+    assert (condition.grpc, condition.http) == (outcome.code, answer.status_code)
     error = answer.json()["error"]
     assert error["code"] == condition.code.upper()
-    words = told.message
-    for name, shown in RENAMED.items():
-        words = words.replace(name, shown)
+    words = outcome.message
+    for name, json_name in RENAMED.items():
+        words = words.replace(name, json_name)
     assert error["message"] == words
 
 
 @pytest.mark.req("ORC-075", "ORC-096")
 def test_nul_is_refused_by_its_field_or_not_found(api: Node, remote: Remote) -> None:
-    """A filter, a key and a payload say which rule they break; an id with NUL is one that no job has."""
+    """A filter, a key and a payload name the rule that they break; an id with NUL is not found."""
     problem = "must not contain the character NUL"
     answer = api.http.get("/jobs?jobType=%00")
     assert (answer.status_code, answer.json()["error"]) == (
         400,
         {"code": "VALIDATION_ERROR", "message": f"jobType: {problem}", "field": "jobType"},
     )
-    told = remote.call(LIST, ListJobsRequest(job_type="a\0b"))
-    assert (told.code, told.message) == ("INVALID_ARGUMENT", f"job_type: {problem}")
-    nested = wish("k", payload=r'{"a": [{"b": "\u0000"}]}')
-    told = remote.call(SUBMIT, nested)
-    assert (told.code, told.message) == ("INVALID_ARGUMENT", f"payload: {problem}")
+    outcome = remote.call(LIST, ListJobsRequest(job_type="a\0b"))
+    assert (outcome.code, outcome.message) == ("INVALID_ARGUMENT", f"job_type: {problem}")
+    nested = make_request("k", payload=r'{"a": [{"b": "\u0000"}]}')
+    outcome = remote.call(SUBMIT, nested)
+    assert (outcome.code, outcome.message) == ("INVALID_ARGUMENT", f"payload: {problem}")
     assert remote.call(GET, GetJobRequest(job_id="\0")).code == "NOT_FOUND"
     assert api.http.get("/jobs/%00").status_code == 404
 
@@ -232,11 +252,11 @@ def test_nul_is_refused_by_its_field_or_not_found(api: Node, remote: Remote) -> 
 def test_a_payload_that_is_no_json_object_is_refused_over_grpc(
     remote: Remote, sql: Sql, payload: str
 ) -> None:
-    """There the field is text, so anything can be in it; it is told like any broken rule."""
+    """There the field is text, so that it can be anything; it is refused like any broken rule."""
     before = sql.count()
-    told = remote.call(SUBMIT, wish(new_key(), payload=payload))
-    assert (told.code, told.condition) == ("INVALID_ARGUMENT", "validation_error")
-    assert "payload" in told.message
+    outcome = remote.call(SUBMIT, make_request(new_key(), payload=payload))
+    assert (outcome.code, outcome.condition) == ("INVALID_ARGUMENT", "validation_error")
+    assert "payload" in outcome.message
     assert sql.count() == before
 
 
@@ -250,34 +270,34 @@ def test_a_payload_that_is_no_json_object_is_refused_over_grpc(
         Timestamp(nanos=2 * 10**9),
     ],
 )
-def test_a_time_that_is_none_is_refused_over_grpc(remote: Remote, stamp: Timestamp) -> None:
-    """Protobuf lets more through than there are times."""
-    told = remote.call(LIST, ListJobsRequest(created_from=stamp))
-    assert (told.code, told.condition) == ("INVALID_ARGUMENT", "validation_error")
-    assert "created_from" in told.message
+def test_an_invalid_time_is_refused_over_grpc(remote: Remote, stamp: Timestamp) -> None:
+    """Protobuf allows more values than there are times."""
+    outcome = remote.call(LIST, ListJobsRequest(created_from=stamp))
+    assert (outcome.code, outcome.condition) == ("INVALID_ARGUMENT", "validation_error")
+    assert "created_from" in outcome.message
 
 
 @pytest.mark.req("ORC-082")
-def test_a_status_that_is_none_is_refused_over_grpc(remote: Remote) -> None:
+def test_an_undefined_status_is_refused_over_grpc(remote: Remote) -> None:
     for wrong in (0, 99):
-        told = remote.call(LIST, ListJobsRequest(status=[wrong]))  # type: ignore[list-item]
-        assert (told.code, told.condition) == ("INVALID_ARGUMENT", "validation_error")
+        outcome = remote.call(LIST, ListJobsRequest(status=[wrong]))  # type: ignore[list-item]
+        assert (outcome.code, outcome.condition) == ("INVALID_ARGUMENT", "validation_error")
 
 
 @pytest.mark.req("ORC-054", "ORC-076")
 def test_a_large_payload_over_grpc(stack: Stack) -> None:
-    """What HTTP refuses as a body of more than a mebibyte still has a limit of its own here."""
+    """A body that HTTP refuses as larger than a mebibyte has a limit of its own here."""
     payload = json.dumps({"a": "x" * 1_000_000})
     with Remote(stack.api.address) as remote:
-        made = remote.call(SUBMIT, wish(new_key(), payload=payload))
-        assert made.code == "OK"
-        assert final(stack.api.http, made.answer.job_id) == "COMPLETED"
+        outcome = remote.call(SUBMIT, make_request(new_key(), payload=payload))
+        assert outcome.code == "OK"
+        assert wait_until_final(stack.api.http, outcome.answer.job_id) == "COMPLETED"
         huge = json.dumps({"a": "x" * 5_000_000})
-        assert remote.call(SUBMIT, wish(new_key(), payload=huge)).code == "RESOURCE_EXHAUSTED"
+        assert remote.call(SUBMIT, make_request(new_key(), payload=huge)).code == "RESOURCE_EXHAUSTED"
 
 
 def test_times_are_whole_microseconds(api: Node, remote: Remote) -> None:
-    """So that both transports can show every time in full."""
+    """Both transports return every time in full."""
     job_id = submit(api.http)
     job = remote.call(GET, GetJobRequest(job_id=job_id)).answer
     assert job.created_at.nanos % 1000 == 0
@@ -286,10 +306,10 @@ def test_times_are_whole_microseconds(api: Node, remote: Remote) -> None:
 
 @pytest.mark.req("ORC-076")
 def test_a_request_may_have_a_mebibyte_over_grpc_too(remote: Remote, sql: Sql) -> None:
-    """MAX_PAYLOAD_BYTES holds whatever carries a request, to the last byte."""
+    """MAX_PAYLOAD_BYTES applies to every transport, to the last byte."""
     key, most = new_key(), 1_048_576
-    request = wish(key, payload=json.dumps({"a": ""}))
-    # The length of a long field takes two bytes more than that of a short one.
+    request = make_request(key, payload=json.dumps({"a": ""}))
+    # The length of a long field needs two bytes more than that of a short one.
     room = most - request.ByteSize() - 2
     request.payload = json.dumps({"a": "x" * (room + 1)})
     assert request.ByteSize() == most + 1

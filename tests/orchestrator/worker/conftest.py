@@ -13,13 +13,13 @@ from tests.support.orchestrator.worker_processes import Crew
 
 @pytest.fixture(scope="module")
 def crew(new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
-    """A database for all tests of a module; which workers there are, the module says."""
-    with Crew(new_database(), tmp_path_factory.mktemp("stage")) as made:
-        yield made
+    """A database for all tests of a module; the module starts the workers."""
+    with Crew(new_database(), tmp_path_factory.mktemp("stage")) as crew:
+        yield crew
 
 
 @pytest.fixture
-def lone(database: str, tmp_path: Path) -> Iterator[Crew]:
+def fresh_crew(database: str, tmp_path: Path) -> Iterator[Crew]:
     """A database for one test."""
-    with Crew(database, tmp_path / "stage") as made:
-        yield made
+    with Crew(database, tmp_path / "stage") as crew:
+        yield crew

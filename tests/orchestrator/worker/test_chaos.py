@@ -1,11 +1,7 @@
-"""Everything at once: many workers, and processes and the database that die at random moments.
-
-A run is had again, as far as chance allows, by its seed: `CHARTER_SEED=… pytest tests/orchestrator/worker`.
-"""
+"""Random failures: many workers, and processes and the database that are killed at random moments."""
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,41 +11,46 @@ import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.orchestrator.conftest import make_database
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.orchestrator.stack import SERVE, Node, wait_until
 from tests.support.orchestrator.stage import BEGUN
-from tests.support.orchestrator.verdict import verdict
-from tests.support.orchestrator.worker_processes import CALM, Crew
-from tests.support.random_kills import Fate
+from tests.support.orchestrator.verdict import verify
+from tests.support.orchestrator.worker_processes import LONG_LEASES, Crew
+from tests.support.random_kills import RandomKills
 from tests.support.submitters import Submitter
 
-WORKERS, JOBS = (20, 2000) if DEEP else (4, 300)
-KILLS = 300 if DEEP else 9
+JOBS = 300
 VICTIMS = ["worker"] * 5 + ["api"] * 2 + ["postgres"] * 2
-SEED = int(os.environ.get("CHARTER_SEED") or random.SystemRandom().randrange(1 << 32))
 
 
 @pytest.fixture
-def shaken(own_server: EmbeddedPostgres, tmp_path: Path) -> Iterator[Crew]:
+def crew_on_own_server(own_server: EmbeddedPostgres, tmp_path: Path) -> Iterator[Crew]:
     """A database on a server that may be stopped."""
-    with Crew(make_database(own_server), tmp_path / "stage") as made:
-        yield made
+    with Crew(make_database(own_server), tmp_path / "stage") as crew:
+        yield crew
 
 
+@pytest.mark.chaos
 @pytest.mark.req("ORC-119", "ORC-156", "ORC-120", "ORC-003", "ORC-144", "ORC-160")
-def test_when_nothing_fails_each_job_is_run_once(lone: Crew, server: EmbeddedPostgres) -> None:
+def test_without_failures_each_job_is_run_once(
+    fresh_crew: Crew, server: EmbeddedPostgres, chaos: Chaos
+) -> None:
     """Many workers compete for many jobs: one run for each job, and that is its first attempt."""
+    workers, jobs = chaos.size(4, 10), list[str]()
     logged = server.log.stat().st_size
-    lone.work(*(f"worker-{number}" for number in range(WORKERS)), **CALM, WORKER_CONCURRENCY="3")
-    jobs = lone.put(count=JOBS, seconds=0.002)
-    assert lone.ended() == {"SUCCESS": JOBS}
-    runs = lone.stage.runs(BEGUN)
+    fresh_crew.start_workers(
+        *(f"worker-{number}" for number in range(workers)), **LONG_LEASES, WORKER_CONCURRENCY="3"
+    )
+    for _ in chaos.rounds(1):
+        jobs += fresh_crew.insert_jobs(count=JOBS, seconds=0.002)
+        assert fresh_crew.wait_until_ended() == {"SUCCESS": len(jobs)}
+    runs = fresh_crew.stage.runs(BEGUN)
     assert sorted(run.job_id for run in runs) == sorted(jobs)
     assert {run.attempt for run in runs} == {1}
-    count = verdict(lone)
-    assert (count.runs, count.repeated, count.leases_lost) == (JOBS, 0, 0)
+    count = verify(fresh_crew)
+    assert (count.runs, count.repeated, count.leases_lost) == (len(jobs), 0, 0)
     assert b"deadlock detected" not in server.log.read_bytes()[logged:]
-    print(f"{WORKERS} workers, {len({run.worker for run in runs})} of which ran something: {count}")
+    chaos.count(jobs=count.runs, workers=workers, run_twice=count.repeated)
 
 
 class Client(Submitter):
@@ -62,35 +63,44 @@ class Client(Submitter):
         return {"jobType": "act", "payload": payload, "idempotencyKey": key}
 
 
+@pytest.mark.chaos
 @pytest.mark.req(
     "ORC-001", "ORC-003", "ORC-010", "ORC-145", "ORC-155", "ORC-156", "ORC-157", "ORC-072", "ORC-X12"
 )
-def test_whatever_is_killed_nothing_acknowledged_is_lost(shaken: Crew, own_server: EmbeddedPostgres) -> None:
+def test_no_acknowledged_job_is_lost_whatever_is_killed(
+    crew_on_own_server: Crew, own_server: EmbeddedPostgres, chaos: Chaos
+) -> None:
     """Workers, the API and PostgreSQL die at random: every job ends, and is run again only for a reason."""
-    print(f"CHARTER_SEED={SEED}")
-    chance = random.Random(SEED)
-    api = shaken.add("api", program=SERVE)
-    shaken.work("a", "b", "c", WORKER_CONCURRENCY="3", LEASE_SECONDS="1", MAX_RETRIES="1000")
-    clients = [Client(name, api.url, chance) for name in ("one", "another")]
+    api = crew_on_own_server.add("api", program=SERVE)
+    crew_on_own_server.start_workers(
+        "a", "b", "c", WORKER_CONCURRENCY="3", LEASE_SECONDS="1", MAX_RETRIES="1000"
+    )
+    clients = [Client(name, api.url, chaos.chance) for name in ("one", "another")]
     for client in clients:
         client.start()
-    fate = Fate(shaken.nodes, "postgres", own_server, chance)
+    fate = RandomKills(crew_on_own_server.nodes, "postgres", own_server)
     try:
-        fate.strike_all(VICTIMS, KILLS)
+        for chance in chaos.rounds(1):
+            fate.kill_all(VICTIMS, chance)
     finally:
         fate.revive()
         for client in clients:
             client.end()
-        shaken.reconnect()
+        crew_on_own_server.reconnect()
     acknowledged = {key: job for client in clients for key, job in client.acknowledged.items()}
-    stored = {str(row["job_id"]): row["idempotency_key"] for row in shaken.sql.rows("SELECT * FROM jobs")}
+    stored = {
+        str(row["job_id"]): row["idempotency_key"]
+        for row in crew_on_own_server.sql.rows("SELECT * FROM jobs")
+    }
     assert {key: job for job, key in stored.items()} == acknowledged, "one job for each key, and no other"
-    assert shaken.ended() == {"SUCCESS": len(acknowledged)}
-    wait_until(lambda: not shaken.states()["RUNNING"], "nothing runs")
-    assert _alive(shaken.nodes)
+    assert crew_on_own_server.wait_until_ended() == {"SUCCESS": len(acknowledged)}
+    wait_until(lambda: not crew_on_own_server.states()["RUNNING"], "nothing runs")
+    assert _are_alive(crew_on_own_server.nodes)
     refused = sum(client.refused for client in clients)
-    print(f"killed {dict(fate.killed)}, {refused} submits repeated: {verdict(shaken)}")
+    count = verify(crew_on_own_server)
+    chaos.count(**{f"kills_of_{name}": number for name, number in sorted(fate.killed.items())})
+    chaos.count(jobs=len(acknowledged), lost=0, submits_repeated=refused, run_twice=count.repeated)
 
 
-def _alive(nodes: list[Node]) -> bool:
+def _are_alive(nodes: list[Node]) -> bool:
     return all(node.running for node in nodes)

@@ -1,4 +1,4 @@
-"""A database that goes away while workers are in the middle of something."""
+"""A database that goes down while workers run jobs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,24 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from tests.orchestrator.conftest import make_database
 from tests.support.orchestrator.stack import wait_until
 from tests.support.orchestrator.stage import BEGUN, ENDED, STOPPED
-from tests.support.orchestrator.worker_processes import BRIEF, CALM, Crew, lines, measured, told
+from tests.support.orchestrator.worker_processes import (
+    BRIEF,
+    LONG_LEASES,
+    Crew,
+    lines,
+    read_metric,
+    wait_for_lines,
+)
 
 
 @pytest.fixture
-def shaken(own_server: EmbeddedPostgres, tmp_path: Path) -> Iterator[Crew]:
+def crew_on_own_server(own_server: EmbeddedPostgres, tmp_path: Path) -> Iterator[Crew]:
     """A database on a server that may be stopped."""
-    with Crew(make_database(own_server), tmp_path / "stage") as made:
-        yield made
+    with Crew(make_database(own_server), tmp_path / "stage") as crew:
+        yield crew
 
 
-def back(crew: Crew, server: EmbeddedPostgres) -> None:
+def restart_server(crew: Crew, server: EmbeddedPostgres) -> None:
     """Starts the server once more."""
     server.spawn()
     server.wait()
@@ -31,101 +38,105 @@ def back(crew: Crew, server: EmbeddedPostgres) -> None:
 
 
 @pytest.mark.req("ORC-146")
-def test_an_outcome_outlasts_an_outage(shaken: Crew, own_server: EmbeddedPostgres) -> None:
-    """The database is away when the run ends: its worker tries again and again, and it is a success, once."""
-    (node,) = shaken.work("persistent", LEASE_SECONDS="600")
-    job = shaken.one(gate="outage")
-    shaken.begun(job)
+def test_an_outcome_is_written_after_an_outage(
+    crew_on_own_server: Crew, own_server: EmbeddedPostgres
+) -> None:
+    """The database is down when the run ends: its worker retries until the outcome is written, once."""
+    (node,) = crew_on_own_server.start_workers("persistent", LEASE_SECONDS="600")
+    job = crew_on_own_server.insert_job(gate="outage")
+    crew_on_own_server.wait_for_run(job)
     own_server.stop(immediate=True)
-    shaken.stage.open("outage")
-    wait_until(lambda: shaken.stage.attempts(job, ENDED), "the run has come to its end")
+    crew_on_own_server.stage.open("outage")
+    wait_until(lambda: crew_on_own_server.stage.attempts(job, ENDED), "the run has come to its end")
     assert node.http.get("/readyz").status_code == 503
     assert node.http.get("/healthz").status_code == 200
-    back(shaken, own_server)
-    assert shaken.until(job, "SUCCESS")["attempt"] == 1
-    assert shaken.stage.attempts(job) == [1]
-    another = shaken.one()
-    shaken.until(another, "SUCCESS")
-    told(node, "transition", job_id=another, transition="complete")
+    restart_server(crew_on_own_server, own_server)
+    assert crew_on_own_server.wait_for_state(job, "SUCCESS")["attempt"] == 1
+    assert crew_on_own_server.stage.attempts(job) == [1]
+    another = crew_on_own_server.insert_job()
+    crew_on_own_server.wait_for_state(another, "SUCCESS")
+    wait_for_lines(node, "transition", job_id=another, transition="complete")
     assert lines(node, "lease_lost") == []
     assert node.running
 
 
 @pytest.mark.req("ORC-146", "ORC-010", "ORC-145")
-def test_beyond_the_lease_an_outcome_is_dropped(shaken: Crew, own_server: EmbeddedPostgres) -> None:
-    """A run that goes on is stopped with its lease, one that has ended gives up; both are run again."""
-    (node,) = shaken.work("cut-off", **BRIEF, WORKER_CONCURRENCY="2")
-    goes_on, over = shaken.one(gate="never"), shaken.one(gate="over")
+def test_an_outcome_is_dropped_after_the_lease(
+    crew_on_own_server: Crew, own_server: EmbeddedPostgres
+) -> None:
+    """A run that lasts is stopped with its lease, one that has ended gives up; both are run again."""
+    (node,) = crew_on_own_server.start_workers("cut-off", **BRIEF, WORKER_CONCURRENCY="2")
+    goes_on, over = crew_on_own_server.insert_job(gate="never"), crew_on_own_server.insert_job(gate="over")
     for job in (goes_on, over):
-        shaken.begun(job)
+        crew_on_own_server.wait_for_run(job)
     own_server.stop(immediate=True)
-    shaken.stage.open("over")
+    crew_on_own_server.stage.open("over")
 
     def are_lost() -> bool:
-        """Whether the last run of each is over, and was told to be lost: nothing new is taken any more."""
-        last = {job: shaken.stage.attempts(job)[-1] for job in (goes_on, over)}
+        """Whether the last run of each is over and logged as lost: nothing new is claimed any more."""
+        last = {job: crew_on_own_server.stage.attempts(job)[-1] for job in (goes_on, over)}
         lost = {(line["job_id"], line["attempt"]) for line in lines(node, "lease_lost")}
         return (
-            last[goes_on] in shaken.stage.attempts(goes_on, STOPPED)
-            and last[over] in shaken.stage.attempts(over, ENDED)
+            last[goes_on] in crew_on_own_server.stage.attempts(goes_on, STOPPED)
+            and last[over] in crew_on_own_server.stage.attempts(over, ENDED)
             and last.items() <= lost
         )
 
     wait_until(are_lost, "the run is stopped, and both are lost")
-    dropped = {job: shaken.stage.attempts(job)[-1] for job in (goes_on, over)}
-    shaken.stage.open("never")
-    back(shaken, own_server)
+    dropped = {job: crew_on_own_server.stage.attempts(job)[-1] for job in (goes_on, over)}
+    crew_on_own_server.stage.open("never")
+    restart_server(crew_on_own_server, own_server)
     for job in (goes_on, over):
-        row = shaken.until(job, "SUCCESS")
+        row = crew_on_own_server.wait_for_state(job, "SUCCESS")
         assert row["attempt"] == row["result"]["attempt"] > dropped[job], "no outcome of before counts"
         assert (row["retry_count"], row["last_error"]) == (row["attempt"] - 1, "LEASE_EXPIRED")
         lost = ["RUNNING", "RETRY", "QUEUED"] * row["retry_count"]
-        assert shaken.path(job)[2:] == [*lost, "RUNNING", "SUCCESS"]
+        assert crew_on_own_server.path(job)[2:] == [*lost, "RUNNING", "SUCCESS"]
     assert node.running
 
 
 @pytest.mark.req("ORC-145", "ORC-003", "ORC-157")
-def test_a_restart_of_the_database_loses_nothing(shaken: Crew, own_server: EmbeddedPostgres) -> None:
-    """Restarted twice in the middle of 60 jobs: workers come back by themselves, and every job ends."""
-    nodes = shaken.work("a", "b", **BRIEF, WORKER_CONCURRENCY="4")
-    jobs = shaken.put(count=60, seconds=0.05)
-    for share in (10, 30):
-        enough = partial(le, share)
-        wait_until(lambda: len(shaken.stage.runs(ENDED)), f"{share} have ended", enough)
+def test_a_restart_of_the_database_loses_nothing(
+    crew_on_own_server: Crew, own_server: EmbeddedPostgres
+) -> None:
+    """Restarted twice during 60 jobs: workers reconnect by themselves, and every job ends."""
+    nodes = crew_on_own_server.start_workers("a", "b", **BRIEF, WORKER_CONCURRENCY="4")
+    jobs = crew_on_own_server.insert_jobs(count=60, seconds=0.05)
+    for threshold in (10, 30):
+        enough = partial(le, threshold)
+        wait_until(lambda: len(crew_on_own_server.stage.runs(ENDED)), f"{threshold} have ended", enough)
         own_server.stop(immediate=True)
-        back(shaken, own_server)
-    assert shaken.ended() == {"SUCCESS": 60}
+        restart_server(crew_on_own_server, own_server)
+    assert crew_on_own_server.wait_until_ended() == {"SUCCESS": 60}
     assert all(node.running for node in nodes)
-    rerun = len(shaken.stage.runs(BEGUN, jobs)) - 60
-    counted = shaken.sql.value("SELECT sum(retry_count) FROM jobs")
+    rerun = len(crew_on_own_server.stage.runs(BEGUN, jobs)) - 60
+    counted = crew_on_own_server.sql.value("SELECT sum(retry_count) FROM jobs")
     assert rerun <= counted
     print(f"60 jobs, 2 restarts: {rerun} runs repeated, {counted} leases lost")
 
 
 @pytest.mark.req("ORC-010", "ORC-145")
-def test_a_worker_waits_for_a_database_that_is_not_there_yet(
-    shaken: Crew, own_server: EmbeddedPostgres
-) -> None:
-    """Started during an outage it is alive and not ready; when the database comes it works, unasked."""
+def test_a_worker_waits_for_its_database(crew_on_own_server: Crew, own_server: EmbeddedPostgres) -> None:
+    """Started during an outage it is alive and not ready; when the database is up it works."""
     own_server.stop(immediate=True)
-    node = shaken.hand("early").begin()
-    told(node, "store_unavailable")
-    told(node, "worker_started")
+    node = crew_on_own_server.make_worker("early").begin()
+    wait_for_lines(node, "store_unavailable")
+    wait_for_lines(node, "worker_started")
     assert node.http.get("/readyz").status_code == 503
-    back(shaken, own_server)
-    shaken.until(shaken.one(), "SUCCESS")
+    restart_server(crew_on_own_server, own_server)
+    crew_on_own_server.wait_for_state(crew_on_own_server.insert_job(), "SUCCESS")
     assert node.http.get("/readyz").status_code == 200
-    assert measured(node, "charter_leases_lost_total") == 0
+    assert read_metric(node, "charter_leases_lost_total") == 0
 
 
 @pytest.mark.req("ORC-145", "ORC-133")
-def test_news_come_again_after_a_restart(shaken: Crew, own_server: EmbeddedPostgres) -> None:
-    """A worker that hardly ever looks is woken by each job, also after the database was away."""
-    (node,) = shaken.work("sleepy", **CALM, POLL_INTERVAL_MS="3600000")
-    shaken.until(shaken.one(), "SUCCESS")
+def test_notifications_work_after_a_restart(crew_on_own_server: Crew, own_server: EmbeddedPostgres) -> None:
+    """A worker with a long polling interval is woken up by each job, also after the database was down."""
+    (node,) = crew_on_own_server.start_workers("sleepy", **LONG_LEASES, POLL_INTERVAL_MS="3600000")
+    crew_on_own_server.wait_for_state(crew_on_own_server.insert_job(), "SUCCESS")
     own_server.stop(immediate=True)
-    back(shaken, own_server)
+    restart_server(crew_on_own_server, own_server)
     for _ in range(2):
-        shaken.until(shaken.one(), "SUCCESS")
+        crew_on_own_server.wait_for_state(crew_on_own_server.insert_job(), "SUCCESS")
     assert node.stop() == 0, "nor does it keep a stop waiting"
     assert [line["message"] for line in lines(node, "service_stopping")] == ["draining for at most 25 s"]

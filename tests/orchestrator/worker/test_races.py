@@ -1,4 +1,4 @@
-"""Many who want the same: competing stores on one database, each as a process of its own would have it."""
+"""Races between stores on one database, each with connections of its own like a process."""
 
 from __future__ import annotations
 
@@ -14,126 +14,126 @@ from generated.orchestrator.messages import RETRY, SUCCESS
 from generated.orchestrator.records import JobRecord
 from runtime.stores.postgres import PostgresStore
 from runtime.stores.store import Held
-from tests.support.deep import DEEP
-from tests.support.orchestrator.worker_processes import Crew, call_of, opened
+from tests.support.chaos import Chaos
+from tests.support.orchestrator.worker_processes import Crew, make_call, open_store
 
-WORKER, REAPER = call_of("worker"), call_of("reaper")
-ROUNDS = 100 if DEEP else 15
-Kept = PostgresStore[JobRecord]
+WORKER, REAPER = make_call("worker"), make_call("reaper")
+JobStore = PostgresStore[JobRecord]
 ENDED = "SELECT lease_expiry <= clock_timestamp() FROM jobs"
 
 
-async def taken(store: Kept, owner: str = "a") -> tuple[str, Held]:
-    """A job that somebody has taken."""
+async def claim(store: JobStore, owner: str = "a") -> tuple[str, Held]:
+    """Claim a job."""
     record = await store.acquire(owner, WORKER)
     assert record is not None
     return record.job_id, Held(owner, record.attempt)
 
 
+@pytest.mark.chaos
 @pytest.mark.req("ORC-118", "ORC-144", "ORC-033")
-def test_of_twenty_that_want_one_job_one_gets_it(crew: Crew) -> None:
-    """Twenty stores ask at once, round after round: one has it, nineteen have nothing, none fails."""
+def test_of_twenty_claims_of_one_job_one_succeeds(crew: Crew, chaos: Chaos) -> None:
+    """Twenty stores claim at once, round after round: one gets it, nineteen get nothing, none fails."""
 
     async def race() -> None:
         async with AsyncExitStack() as stack:
-            stores = [await stack.enter_async_context(opened(crew.database)) for _ in range(20)]
+            stores = [await stack.enter_async_context(open_store(crew.database)) for _ in range(20)]
             await asyncio.gather(*(store.acquire("warm", WORKER) for store in stores))
-            for number in range(ROUNDS):
-                (job,) = await asyncio.to_thread(crew.put)
-                asked = (store.acquire(f"{number}-{n}", WORKER) for n, store in enumerate(stores))
-                got = [record for record in await asyncio.gather(*asked) if record is not None]
+            for number, _ in enumerate(chaos.rounds(15)):
+                (job,) = await asyncio.to_thread(crew.insert_jobs)
+                claims = (store.acquire(f"{number}-{n}", WORKER) for n, store in enumerate(stores))
+                got = [record for record in await asyncio.gather(*claims) if record is not None]
                 assert [record.job_id for record in got] == [job]
-                held = Held(str(got[0].lease_owner), got[0].attempt)
-                assert await stores[0].settle(job, SUCCESS, held, WORKER, result="1") == SUCCESS
+                lease = Held(str(got[0].lease_owner), got[0].attempt)
+                assert await stores[0].settle(job, SUCCESS, lease, WORKER, result="1") == SUCCESS
 
     asyncio.run(race())
 
 
 @pytest.mark.req("ORC-113", "ORC-114", "ORC-115")
-def test_locked_rows_are_passed_over(crew: Crew) -> None:
-    """While somebody holds the oldest, the next is taken; while all are held, there is nothing to take."""
-    oldest, newer = crew.put(count=2)
+def test_locked_rows_are_skipped(crew: Crew) -> None:
+    """While the oldest row is locked, the next is claimed; while all are, nothing is."""
+    oldest, newer = crew.insert_jobs(count=2)
 
-    async def take() -> None:
+    async def play() -> None:
         other = await asyncpg.connect(crew.database)
-        async with opened(crew.database) as store:
+        async with open_store(crew.database) as store:
             async with other.transaction():
                 await other.execute(f"SELECT FROM jobs WHERE job_id = '{oldest}' FOR UPDATE")
-                key, held = await taken(store)
+                key, lease = await claim(store)
                 assert key == newer
                 assert await store.acquire("a", WORKER) is None
-            key, held = await taken(store)
+            key, lease = await claim(store)
             assert key == oldest
             for each in (oldest, newer):
-                await store.settle(each, SUCCESS, held, WORKER, result="1")
+                await store.settle(each, SUCCESS, lease, WORKER, result="1")
         await other.close()
 
-    asyncio.run(take())
+    asyncio.run(play())
 
 
 @pytest.mark.req("ORC-115")
-def test_one_attempt_takes_one_job(crew: Crew) -> None:
-    """Of ten that are queued one call takes one; four calls that share a statement take one each."""
-    jobs = crew.put(count=10)
+def test_one_claim_is_one_job(crew: Crew) -> None:
+    """Of ten queued jobs one call claims one; four calls in one batch claim one each."""
+    jobs = crew.insert_jobs(count=10)
 
-    async def take() -> None:
-        async with opened(crew.database) as store:
-            await taken(store)
+    async def play() -> None:
+        async with open_store(crew.database) as store:
+            await claim(store)
             assert await asyncio.to_thread(crew.states, jobs) == {"RUNNING": 1, "QUEUED": 9}
-            several = await asyncio.gather(*(taken(store, owner) for owner in "bcde"))
+            several = await asyncio.gather(*(claim(store, owner) for owner in "bcde"))
             assert len({key for key, _ in several}) == 4
             assert await asyncio.to_thread(crew.states, jobs) == {"RUNNING": 5, "QUEUED": 5}
 
-    asyncio.run(take())
+    asyncio.run(play())
     crew.sql.force("TRUNCATE jobs")
 
 
 @pytest.mark.req("ORC-015", "ORC-016", "ORC-106", "ORC-122", "ORC-124", "ORC-005")
-def test_only_the_lease_lets_write(crew: Crew) -> None:
-    """Another owner, an older attempt and an ended lease change nothing, by no renewal and no outcome."""
-    job = crew.one()
+def test_only_the_lease_owner_may_write(crew: Crew) -> None:
+    """Another owner, an older attempt and an expired lease change nothing, by no renewal and no outcome."""
+    job = crew.insert_job()
 
-    async def refused(store: Kept, held: Held) -> None:
+    async def expect_refusal(store: JobStore, lease: Held) -> None:
         before = await asyncio.to_thread(crew.sql.job, job)
-        assert not await store.renew(job, held)
+        assert not await store.renew(job, lease)
         for target in (SUCCESS, RETRY):
             with pytest.raises(LeaseLost):
-                await store.settle(job, target, held, WORKER)
+                await store.settle(job, target, lease, WORKER)
         assert await asyncio.to_thread(crew.sql.job, job) == before
 
     async def play() -> None:
-        async with opened(crew.database, LEASE_SECONDS="60") as store:
-            _, held = await taken(store)
+        async with open_store(crew.database, LEASE_SECONDS="60") as store:
+            _, lease = await claim(store)
             assert await store.sweep(JOB_FAIL, REAPER) == 0, (
                 "a lease that goes on is none of the reaper's business"
             )
-            for wrong in (Held("b", held.fence), Held(held.owner, held.fence - 1), Held(held.owner, 9)):
-                await refused(store, wrong)
-            assert await store.renew(job, held)
+            for wrong in (Held("b", lease.fence), Held(lease.owner, lease.fence - 1), Held(lease.owner, 9)):
+                await expect_refusal(store, wrong)
+            assert await store.renew(job, lease)
             await asyncio.to_thread(crew.expire, job)
-            await refused(store, held)
+            await expect_refusal(store, lease)
             assert await store.sweep(JOB_FAIL, REAPER) == 1
-            await refused(store, held)
-            await asyncio.to_thread(crew.bring, job, "QUEUED")
-            _, again = await taken(store)
-            await refused(store, held)
+            await expect_refusal(store, lease)
+            await asyncio.to_thread(crew.transition, job, "QUEUED")
+            _, again = await claim(store)
+            await expect_refusal(store, lease)
             assert await store.settle(job, SUCCESS, again, WORKER, result="1") == SUCCESS
-            for late in (held, again):
-                await refused(store, late)
+            for late in (lease, again):
+                await expect_refusal(store, late)
 
     asyncio.run(play())
 
 
 @pytest.mark.req("ORC-107", "ORC-106")
 @pytest.mark.parametrize("target", [SUCCESS, RETRY])
-def test_who_waits_for_a_lock_beyond_the_lease_writes_nothing(crew: Crew, target: int) -> None:
+def test_a_write_that_waits_for_a_lock_beyond_the_lease_is_refused(crew: Crew, target: int) -> None:
     """An outcome that was sent in time and had to wait for the row is as late as one that was sent late."""
-    job = crew.one()
+    job = crew.insert_job()
 
     async def play() -> None:
         other = await asyncpg.connect(crew.database)
-        async with opened(crew.database) as store:
-            _, held = await taken(store)
+        async with open_store(crew.database) as store:
+            _, lease = await claim(store)
             lease_s, has_waited = 0.25, False
             while not has_waited:  # A busy machine may not have sent it before the lease was over.
                 lease_s *= 2
@@ -141,8 +141,8 @@ def test_who_waits_for_a_lock_beyond_the_lease_writes_nothing(crew: Crew, target
                 await asyncio.to_thread(crew.sql.run, f"UPDATE jobs SET lease_expiry = {ends}")
                 async with other.transaction():
                     await other.execute(f"SELECT FROM jobs WHERE job_id = '{job}' FOR UPDATE")
-                    writing = asyncio.create_task(store.settle(job, target, held, WORKER))
-                    has_waited = await _waits(crew, writing)
+                    writing = asyncio.create_task(store.settle(job, target, lease, WORKER))
+                    has_waited = await _is_blocked(crew, writing)
                     while not await other.fetchval(f"{ENDED} WHERE job_id = '{job}'"):
                         await asyncio.sleep(0.05)
                     assert not (has_waited and writing.done())
@@ -156,20 +156,20 @@ def test_who_waits_for_a_lock_beyond_the_lease_writes_nothing(crew: Crew, target
 
 
 @pytest.mark.req("ORC-121", "ORC-122")
-def test_a_locked_row_takes_the_lease_from_nobody(crew: Crew) -> None:
-    """A renewal that finds its row locked is told to try again, not that the lease is lost."""
-    job = crew.one()
+def test_a_locked_row_does_not_end_a_lease(crew: Crew) -> None:
+    """A renewal that finds its row locked is retried, and does not count as a lost lease."""
+    job = crew.insert_job()
 
     async def play() -> None:
         other = await asyncpg.connect(crew.database)
-        async with opened(crew.database, LEASE_SECONDS="60") as store:
-            _, held = await taken(store)
+        async with open_store(crew.database, LEASE_SECONDS="60") as store:
+            _, lease = await claim(store)
             async with other.transaction():
                 await other.execute(f"SELECT FROM jobs WHERE job_id = '{job}' FOR UPDATE")
                 with pytest.raises(Exception, match="cannot reach its database now"):
-                    await store.renew(job, held)
-            assert await store.renew(job, held)
-            await store.settle(job, SUCCESS, held, WORKER, result="1")
+                    await store.renew(job, lease)
+            assert await store.renew(job, lease)
+            await store.settle(job, SUCCESS, lease, WORKER, result="1")
         await other.close()
 
     asyncio.run(play())
@@ -177,17 +177,17 @@ def test_a_locked_row_takes_the_lease_from_nobody(crew: Crew) -> None:
 
 @pytest.mark.req("ORC-142", "ORC-140")
 def test_five_reapers_count_an_expiry_once(crew: Crew) -> None:
-    """All of them find the same ended leases; each is counted once, its lease is cleared and its wait set."""
-    jobs = crew.put(count=3)
+    """All of them find the same expired leases; each is counted once, its lease cleared and its wait set."""
+    jobs = crew.insert_jobs(count=3)
 
     async def play() -> None:
         async with AsyncExitStack() as stack:
-            stores = [await stack.enter_async_context(opened(crew.database)) for _ in range(5)]
+            stores = [await stack.enter_async_context(open_store(crew.database)) for _ in range(5)]
             for _ in jobs:
-                key, _ = await taken(stores[0])
+                key, _ = await claim(stores[0])
                 await asyncio.to_thread(crew.expire, key)
-            moved = await asyncio.gather(*(store.sweep(JOB_FAIL, REAPER) for store in stores))
-            assert sum(moved) == 3
+            swept = await asyncio.gather(*(store.sweep(JOB_FAIL, REAPER) for store in stores))
+            assert sum(swept) == 3
 
     asyncio.run(play())
     for job in jobs:
@@ -197,27 +197,28 @@ def test_five_reapers_count_an_expiry_once(crew: Crew) -> None:
         assert (row["next_attempt_at"] - row["updated_at"]).total_seconds() == 0.05
 
 
+@pytest.mark.chaos
 @pytest.mark.req("ORC-143")
-def test_reaper_and_late_outcome_never_both_win(crew: Crew) -> None:
+def test_reaper_and_late_outcome_never_both_win(crew: Crew, chaos: Chaos) -> None:
     """At the very end of a lease either the outcome is written or the expiry is counted."""
     won = {"worker": 0, "reaper": 0}
 
-    async def write(store: Kept, job: str, held: Held) -> bool:
+    async def write(store: JobStore, job: str, lease: Held) -> bool:
         try:
-            await store.settle(job, SUCCESS, held, WORKER, result="1")
+            await store.settle(job, SUCCESS, lease, WORKER, result="1")
         except LeaseLost:
             return False
         return True
 
     async def play() -> None:
-        async with opened(crew.database) as one, opened(crew.database) as other:
-            for number in range(ROUNDS):
-                (job,) = await asyncio.to_thread(crew.put)
-                _, held = await taken(one)
+        async with open_store(crew.database) as one, open_store(crew.database) as other:
+            for number, _ in enumerate(chaos.rounds(15)):
+                (job,) = await asyncio.to_thread(crew.insert_jobs)
+                _, lease = await claim(one)
                 nearly = "UPDATE jobs SET lease_expiry = clock_timestamp() + interval '10 ms' WHERE job_id ="
                 await asyncio.to_thread(crew.sql.run, f"{nearly} '{job}'")
                 await asyncio.sleep(number % 5 * 0.003)
-                written, reaped = await asyncio.gather(write(one, job, held), _sweep(other))
+                written, reaped = await asyncio.gather(write(one, job, lease), _sweep(other))
                 row = await asyncio.to_thread(crew.sql.job, job)
                 assert row["state"] == ("SUCCESS" if written else "RETRY" if reaped else "RUNNING")
                 assert row["retry_count"] == reaped
@@ -228,12 +229,12 @@ def test_reaper_and_late_outcome_never_both_win(crew: Crew) -> None:
                     await asyncio.sleep(0.002)
 
     asyncio.run(play())
-    print(f"{ROUNDS} rounds: {won}")
-    assert sum(won.values()) <= ROUNDS
+    chaos.count(won_by_worker=won["worker"], won_by_reaper=won["reaper"], won_by_both=0)
+    assert sum(won.values()) <= chaos.counted["rounds"]
 
 
-async def _waits(crew: Crew, writing: asyncio.Task[int]) -> bool:
-    """Whether a write has come to wait for a lock; not if it has ended without."""
+async def _is_blocked(crew: Crew, writing: asyncio.Task[int]) -> bool:
+    """Whether a write waits for a lock; not if it has ended without."""
     locked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     while not writing.done():
         if await asyncio.to_thread(crew.sql.value, f"{locked} AND wait_event_type = 'Lock'"):
@@ -242,5 +243,5 @@ async def _waits(crew: Crew, writing: asyncio.Task[int]) -> bool:
     return False
 
 
-async def _sweep(store: Kept) -> int:
+async def _sweep(store: JobStore) -> int:
     return await store.sweep(JOB_FAIL, REAPER)

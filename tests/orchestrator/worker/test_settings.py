@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.orchestrator.stack import Node
-from tests.support.orchestrator.worker_processes import Crew, gone
+from tests.support.orchestrator.worker_processes import Crew, wait_for_exit
 
 WRONG = [
     ({"LEASE_SECONDS": "abc"}, ["LEASE_SECONDS"]),
@@ -20,11 +20,11 @@ WRONG = [
 
 
 @pytest.mark.req("ORC-164")
-def test_wrong_settings_stop_the_start(lone: Crew) -> None:
+def test_wrong_settings_stop_the_start(fresh_crew: Crew) -> None:
     """The exit code is 2, and one line names every variable that is wrong, but no secret."""
-    nodes: list[Node] = [lone.hand(**settings).begin() for settings, _ in WRONG]
+    nodes: list[Node] = [fresh_crew.make_worker(**settings).begin() for settings, _ in WRONG]
     for node, (_, names) in zip(nodes, WRONG, strict=True):
-        assert gone(node) == 2
+        assert wait_for_exit(node) == 2
         (line,) = node.lines()
         assert (line["event"], line["level"]) == ("settings_invalid", "ERROR")
         assert all(name in line["message"] for name in names)
@@ -33,11 +33,11 @@ def test_wrong_settings_stop_the_start(lone: Crew) -> None:
 
 
 @pytest.mark.req("ORC-164")
-def test_a_port_that_is_taken_stops_the_start(lone: Crew) -> None:
-    """The second worker on a port says so and ends; the first goes on."""
-    (first,) = lone.work("first")
+def test_a_port_in_use_stops_the_start(fresh_crew: Crew) -> None:
+    """The second worker on a port logs it and ends; the first runs on."""
+    (first,) = fresh_crew.start_workers("first")
     port = first.url.rpartition(":")[2]
-    second = lone.hand("second", WORKER_PORT=port).begin()
-    assert gone(second) == 1
+    second = fresh_crew.make_worker("second", WORKER_PORT=port).begin()
+    assert wait_for_exit(second) == 1
     assert second.lines()[-1]["event"] == "start_failed"
     assert first.running

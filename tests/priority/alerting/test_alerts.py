@@ -1,4 +1,4 @@
-"""The alerts fire when they should and not a second or a task before.
+"""Each alert fires at its bound, and not a second or a task before.
 
 `alerts_test.yaml` is a test file of Prometheus' own tool: `promtool test rules` accepts it. Here it is
 carried out by an evaluator of the part of PromQL that the rules use, and by promtool where there is one.
@@ -16,14 +16,14 @@ from typing import Any
 import jsonschema
 import pytest
 
-from codegen.rules.metrics.promql import selectors
+from codegen.rules.metrics.promql import parse_selectors
 from generated.priority.metrics import MEASURED
 from tests.support import quick_yaml
-from tests.support.priority.rule_tests import Expected, RuleTest, firing, rule_tests
+from tests.support.priority.rule_tests import Expected, RuleTest, find_firing, read_rule_tests
 
 ROOT = Path(__file__).parents[3]
 RULES = ROOT / "generated/priority/deploy/alerts.yaml"
-TESTS = list(rule_tests(Path(__file__).parent / "alerts_test.yaml"))
+TESTS = list(read_rule_tests(Path(__file__).parent / "alerts_test.yaml"))
 BY_NAME = {each["alert"]: each for each in quick_yaml.read(RULES.read_text())["groups"][0]["rules"]}
 EXPECTATIONS = [
     pytest.param(test, expected, id=f"{test.name}, {expected.at:g} s")
@@ -77,30 +77,30 @@ RULE_FILE = {
         }
     },
 }
-"""What Prometheus takes for a file of alerts, and what we promise beyond that."""
+"""The form of a rule file of Prometheus, and our own promises beyond that."""
 
 
 @pytest.mark.req("PQ-233", "PQ-234", "PQ-235", "PQ-236", "PQ-237", "PQ-238", "PQ-239")
 @pytest.mark.parametrize(("test", "expected"), EXPECTATIONS)
-def test_what_fires(test: RuleTest, expected: Expected) -> None:
-    """Each alert on both sides of its bound, as two processes that tell the same numbers are seen."""
-    assert firing(BY_NAME[expected.alert], test.samples, expected.at) == expected.alerts
+def test_each_alert_fires_at_its_bound(test: RuleTest, expected: Expected) -> None:
+    """Each alert on both sides of its bound, with the same numbers from two processes."""
+    assert find_firing(BY_NAME[expected.alert], test.samples, expected.at) == expected.alerts
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_the_bounds_are_really_tested(name: str) -> None:
-    """With a bound that is a little wider, or a shorter wait, some expectation would not hold."""
+def test_the_expectations_detect_a_wrong_bound(name: str) -> None:
+    """With a bound that is a little wider, or a shorter wait, some expectation would fail."""
     rule = BY_NAME[name]
     wider = {**rule, "expr": re.sub(r"> (0\.25|0\.9|\d+)", r">= \1", rule["expr"]).replace("== 0", "<= 1")}
-    assert not _holds(wider)
+    assert not _meets_expectations(wider)
     if "for" in rule:
-        assert not _holds({**rule, "for": "1s"})
-        assert not _holds({**rule, "for": "1h"})
+        assert not _meets_expectations({**rule, "for": "1s"})
+        assert not _meets_expectations({**rule, "for": "1h"})
 
 
-def _holds(rule: dict[str, Any]) -> bool:
+def _meets_expectations(rule: dict[str, Any]) -> bool:
     return all(
-        firing(rule, test.samples, expected.at) == expected.alerts
+        find_firing(rule, test.samples, expected.at) == expected.alerts
         for test in TESTS
         for expected in test.expected
         if expected.alert == rule["alert"]
@@ -108,35 +108,35 @@ def _holds(rule: dict[str, Any]) -> bool:
 
 
 @pytest.mark.req("PQ-240")
-def test_rules_name_what_is_exported() -> None:
-    """Every metric of every expression is one that is told, with a severity on each rule."""
+def test_rules_use_exported_metrics_only() -> None:
+    """Every metric of every expression is exported, and each rule has a severity."""
     exported = {each.name for each in MEASURED if each.type in ("counter", "gauge")}
     exported |= {"charter_outbox_oldest_seconds"}  # of every system with a history
     for each in MEASURED:
         if each.type == "histogram":
             exported |= {f"{each.name}{part}" for part in ("_bucket", "_sum", "_count")}
     for rule in BY_NAME.values():
-        assert {each.metric for each in selectors(rule["expr"])} <= exported
+        assert {each.metric for each in parse_selectors(rule["expr"])} <= exported
     critical = {name for name, rule in BY_NAME.items() if rule["labels"]["severity"] == "critical"}
     assert critical == {"NoActiveWorker", "HighQueueDeep", "FailureRateHigh", "DeadLettersGrow"}
     assert BY_NAME.keys() - critical == {"WorkersBusy", "PromotionStuck", "QueueDeep", "HistoryBehind"}
 
 
-def by_schema() -> None:
+def check_schema() -> None:
     """The file has the form of a rule file, nothing more and nothing less."""
     jsonschema.validate(quick_yaml.read(RULES.read_text()), RULE_FILE)
 
 
-def by_promtool() -> None:
-    """Prometheus' own tool takes the file, and its tests pass."""
+def check_with_promtool() -> None:
+    """Prometheus' own tool accepts the file, and its tests pass."""
     tests = Path(__file__).parent / "alerts_test.yaml"
     for arguments in (("check", "rules", RULES), ("test", "rules", tests)):
-        done = subprocess.run([str(PROMTOOL), *arguments], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        completed = subprocess.run([str(PROMTOOL), *arguments], capture_output=True, text=True, check=False)
+        assert completed.returncode == 0, completed.stdout + completed.stderr
 
 
 @pytest.mark.req("PQ-241")
-@pytest.mark.parametrize("check", [by_schema, *([by_promtool] if PROMTOOL else [])])
-def test_prometheus_takes_the_file(check: Callable[[], None]) -> None:
+@pytest.mark.parametrize("check", [check_schema, *([check_with_promtool] if PROMTOOL else [])])
+def test_prometheus_accepts_the_file(check: Callable[[], None]) -> None:
     """By its form, and by promtool where there is one."""
     check()

@@ -1,4 +1,4 @@
-"""GET /api/v1/tasks/{task_id}: a task as it is told of in each of its states."""
+"""GET /api/v1/tasks/{task_id}: the representation of a task in each of its states."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from tests.support.priority.stack import Queue, Stack, refused, told, wait_until
+from tests.support.priority.probes import UNKNOWN_ID
+from tests.support.priority.stack import Queue, Stack, expect_refusal, expect_success, wait_until
 
-NOBODY = "00000000-0000-4000-8000-000000000000"
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 ALWAYS = {"task_id", "status", "priority", "effective_priority", "created_at", "assigned_worker_id", "result"}
 
 
 @pytest.mark.req("PQ-100", "PQ-101", "PQ-047", "PQ-048", "PQ-049", "PQ-050", "PQ-052", "PQ-055")
 def test_a_task_from_its_submission_to_its_end(queue: Queue) -> None:
-    """What is set when, and that times have one form."""
+    """The fields that are set in each state, and the one format of times."""
     worker = queue.register()
     task = queue.submit()
     waiting = queue.get(task)
@@ -34,46 +34,48 @@ def test_a_task_from_its_submission_to_its_end(queue: Queue) -> None:
     )
     assert all(waiting[name] is None for name in unset)
     assert INSTANT.fullmatch(waiting["created_at"])
-    given = queue.claim(worker)
+    claimed = queue.claim(worker)
     running = queue.get(task)
     assert (running["status"], running["assigned_worker_id"]) == ("executing", worker)
     assert INSTANT.fullmatch(running["started_at"])
-    assert running["deadline_at"] == given["deadline_at"]
+    assert running["deadline_at"] == claimed["deadline_at"]
     assert (running["completed_at"], running["result"]) == (None, None)
-    queue.complete(worker, given, {"frames": [1, 2]})
+    queue.complete(worker, claimed, {"frames": [1, 2]})
     ended = queue.get(task)
     assert (ended["status"], ended["result"], ended["error"]) == ("completed", {"frames": [1, 2]}, None)
     assert INSTANT.fullmatch(ended["completed_at"])
     assert ended["created_at"] == waiting["created_at"]
-    kept = queue.hash(task)
-    assert all(kept[name].isdecimal() and len(kept[name]) == 16 for name in ("created_at", "completed_at"))
+    stored = queue.read_hash(task)
+    assert all(
+        stored[name].isdecimal() and len(stored[name]) == 16 for name in ("created_at", "completed_at")
+    )
 
 
 @pytest.mark.req("PQ-103", "PQ-051", "PQ-102")
-def test_a_task_that_failed_says_why(queue: Queue) -> None:
+def test_a_failed_task_has_its_error(queue: Queue) -> None:
     """With its retries, its end and its trace."""
     worker = queue.register()
     task = queue.submit()
     queue.fail(worker, queue.claim(worker), retriable=False, message="no such file")
-    shown = queue.get(task)
-    assert shown["status"] == "failed"
-    assert shown["error"] == {"message": "no such file", "retriable": False}
-    assert shown["retry_count"] == 0
-    assert shown["completed_at"] and shown["trace_id"]
+    task_view = queue.get(task)
+    assert task_view["status"] == "failed"
+    assert task_view["error"] == {"message": "no such file", "retriable": False}
+    assert task_view["retry_count"] == 0
+    assert task_view["completed_at"] and task_view["trace_id"]
 
 
 @pytest.mark.req("PQ-104")
-def test_ids_that_nobody_has(queue: Queue) -> None:
-    """An unknown one is 404, what is no id is refused, and nothing is ever 500."""
-    error = refused(queue.client.get(f"/api/v1/tasks/{NOBODY}"), 404, "TASK_NOT_FOUND")
-    assert error["details"] == {"task_id": NOBODY}
+def test_unknown_and_malformed_ids(queue: Queue) -> None:
+    """An unknown one is 404, a malformed one is refused, and nothing is ever 500."""
+    error = expect_refusal(queue.client.get(f"/api/v1/tasks/{UNKNOWN_ID}"), 404, "TASK_NOT_FOUND")
+    assert error["details"] == {"task_id": UNKNOWN_ID}
     for odd in (
         "x",
         "%00",
         "..",
         "%2e%2e%2f",
         "tasks:1",
-        NOBODY.upper().replace("0", "A"),
+        UNKNOWN_ID.upper().replace("0", "A"),
         "a" * 500,
         "%7Bpq%7D",
     ):
@@ -83,50 +85,52 @@ def test_ids_that_nobody_has(queue: Queue) -> None:
 
 @pytest.mark.req("PQ-104", "PQ-110")
 def test_an_id_never_names_an_index(queue: Queue) -> None:
-    """What Redis keeps beside the tasks and the workers is neither of them, to any call that takes an id."""
+    """The other keys of Redis are neither tasks nor workers, to any call with an id."""
     worker, task = queue.register(), queue.submit()
-    before = queue.stored()
+    before = queue.list_keys()
     for name in ("status:queued", "status:executing"):
         for path in (f"/api/v1/tasks/{name}", f"/api/v1/admin/dlq/{name}"):
-            refused(queue.admin.delete(path), 404, "TASK_NOT_FOUND")
-        refused(queue.client.get(f"/api/v1/tasks/{name}"), 404, "TASK_NOT_FOUND")
+            expect_refusal(queue.admin.delete(path), 404, "TASK_NOT_FOUND")
+        expect_refusal(queue.client.get(f"/api/v1/tasks/{name}"), 404, "TASK_NOT_FOUND")
     for name in ("heartbeats", "status:active"):
-        refused(queue.worker.delete(f"/internal/workers/{name}"), 404, "WORKER_NOT_FOUND")
-    assert queue.stored() == before
+        expect_refusal(queue.worker.delete(f"/internal/workers/{name}"), 404, "WORKER_NOT_FOUND")
+    assert queue.list_keys() == before
     assert queue.claim(worker)["task_id"] == task
 
 
 @pytest.mark.req("PQ-105")
-def test_reading_changes_nothing(queue: Queue) -> None:
-    """Neither the task nor anything around it."""
+def test_reads_change_nothing(queue: Queue) -> None:
+    """Neither the task nor any other key."""
     task = queue.submit()
-    before = (queue.hash(task), queue.waiting("medium"), queue.stored())
+    before = (queue.read_hash(task), queue.list_waiting("medium"), queue.list_keys())
     for _ in range(100):
         queue.get(task)
-    assert (queue.hash(task), queue.waiting("medium"), queue.stored()) == before
+    assert (queue.read_hash(task), queue.list_waiting("medium"), queue.list_keys()) == before
 
 
 @pytest.mark.req("PQ-X07")
-def test_waiting_for_the_end(queue: Queue) -> None:
+def test_a_read_waits_for_the_end(queue: Queue) -> None:
     """The answer comes when the task ends, or when the time is over."""
     worker = queue.register()
     task = queue.submit()
     began = time.monotonic()
-    still = told(queue.client.get(f"/api/v1/tasks/{task}", params={"wait_ms": 200}))
+    still = expect_success(queue.client.get(f"/api/v1/tasks/{task}", params={"wait_ms": 200}))
     assert still["status"] == "queued"
     assert time.monotonic() - began > 0.19  # A timer may be a part of a millisecond early.
-    given = queue.claim(worker)
+    claimed = queue.claim(worker)
     before = queue.calls("hgetall")
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(queue.client.get, f"/api/v1/tasks/{task}", params={"wait_ms": 20_000})
         wait_until(lambda: queue.calls("hgetall") > before, "the task was looked at while it runs")
-        queue.complete(worker, given, {})
-        assert told(waiting.result())["status"] == "completed"
-    refused(queue.client.get(f"/api/v1/tasks/{task}", params={"wait_ms": 20001}), 400, "VALIDATION_ERROR")
+        queue.complete(worker, claimed, {})
+        assert expect_success(waiting.result())["status"] == "completed"
+    expect_refusal(
+        queue.client.get(f"/api/v1/tasks/{task}", params={"wait_ms": 20001}), 400, "VALIDATION_ERROR"
+    )
 
 
 @pytest.mark.req("PQ-056", "PQ-247")
-def test_a_task_that_has_left_redis_is_read_from_the_history(fresh: Stack) -> None:
+def test_a_task_that_expired_in_redis_is_read_from_the_history(fresh: Stack) -> None:
     """With the same answer as before."""
     fresh.add("api", TASK_RETENTION_SECONDS="1")
     queue = fresh.queue()
@@ -135,7 +139,7 @@ def test_a_task_that_has_left_redis_is_read_from_the_history(fresh: Stack) -> No
     queue.complete(worker, queue.claim(worker), {"ok": True})
     wait_until(lambda: queue.redis.xlen("history:outbox"), "all is written", lambda seen: seen == 0)
     before = queue.get(task)
-    wait_until(lambda: queue.hash(task), "its hash has expired", lambda seen: not seen)
+    wait_until(lambda: queue.read_hash(task), "its hash has expired", lambda seen: not seen)
     assert (
         wait_until(
             lambda: queue.client.get(f"/api/v1/tasks/{task}"),
@@ -144,33 +148,35 @@ def test_a_task_that_has_left_redis_is_read_from_the_history(fresh: Stack) -> No
         ).json()
         == before
     )
-    refused(queue.cancel(task), 409, "TASK_TERMINAL")
+    expect_refusal(queue.cancel(task), 409, "TASK_TERMINAL")
 
 
 @pytest.mark.req("PQ-X04")
-def test_listing(queue: Queue) -> None:
+def test_tasks_are_listed_by_filters(queue: Queue) -> None:
     """By status, type and priority, in pages, those that changed last first."""
     worker = queue.register()
     first = [queue.submit("a", priority="low") for _ in range(5)]
     others = [queue.submit("b") for _ in range(5)]
-    done = queue.claim(worker)
-    queue.complete(worker, done)
+    completed = queue.claim(worker)
+    queue.complete(worker, completed)
     everything = [*reversed(others[1:]), *reversed(first)]
 
-    def ids(**query: Any) -> list[str]:
+    def list_ids(**query: Any) -> list[str]:
         found, page = [], ""
         while True:
-            answer = told(queue.client.get("/api/v1/tasks", params={**query, "page_token": page}))
+            answer = expect_success(queue.client.get("/api/v1/tasks", params={**query, "page_token": page}))
             found += [each["task_id"] for each in answer["tasks"]]
             page = answer["next_page_token"]
             if not page:
                 return found
 
-    assert ids() == [done["task_id"], *everything] or sorted(ids()) == sorted([done["task_id"], *everything])
-    assert ids(status="queued", page_size=3) == everything
-    assert ids(status="completed") == [done["task_id"]]
-    assert ids(task_type="a") == list(reversed(first))
-    assert ids(priority="low", page_size=2) == list(reversed(first))
-    assert ids(status="failed") == []
-    refused(queue.client.get("/api/v1/tasks", params={"status": "lost"}), 400, "VALIDATION_ERROR")
-    refused(queue.client.get("/api/v1/tasks", params={"page_token": "x"}), 400, "VALIDATION_ERROR")
+    assert list_ids() == [completed["task_id"], *everything] or sorted(list_ids()) == sorted(
+        [completed["task_id"], *everything]
+    )
+    assert list_ids(status="queued", page_size=3) == everything
+    assert list_ids(status="completed") == [completed["task_id"]]
+    assert list_ids(task_type="a") == list(reversed(first))
+    assert list_ids(priority="low", page_size=2) == list(reversed(first))
+    assert list_ids(status="failed") == []
+    expect_refusal(queue.client.get("/api/v1/tasks", params={"status": "lost"}), 400, "VALIDATION_ERROR")
+    expect_refusal(queue.client.get("/api/v1/tasks", params={"page_token": "x"}), 400, "VALIDATION_ERROR")

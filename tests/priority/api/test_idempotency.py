@@ -1,4 +1,4 @@
-"""Keys: one task for each, for a day, however often and from wherever it is asked for."""
+"""Idempotency keys: one task for each, for a day, however often and wherever it is submitted."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.deep import DEEP
-from tests.support.priority.stack import Queue, Stack, refused, wait_until
+from tests.support.chaos import Chaos
+from tests.support.priority.stack import Queue, Stack, expect_refusal, wait_until
 
 
 @pytest.mark.req("PQ-198", "PQ-199", "PQ-200", "PQ-202")
 def test_the_same_key_is_the_same_task(queue: Queue) -> None:
-    """The repeat is 200, makes nothing, and does not make the key live longer."""
+    """The repeat is 200, creates nothing, and does not extend the life of the key."""
     first = queue.post(task_type="t", idempotency_key="k1")
     assert (first.status_code, first.json()["repeated"]) == (201, False)
     task = first.json()["task_id"]
@@ -22,18 +22,18 @@ def test_the_same_key_is_the_same_task(queue: Queue) -> None:
     again = queue.post(task_type="t", idempotency_key="k1")
     assert (again.status_code, again.json()["task_id"], again.json()["repeated"]) == (200, task, True)
     assert queue.redis.ttl("idempotent:k1") <= 1000
-    assert queue.waiting("medium") == [task]
+    assert queue.list_waiting("medium") == [task]
     assert len(list(queue.redis.scan_iter("tasks:????????-*"))) == 1
 
 
 @pytest.mark.req("PQ-206")
-def test_the_repeat_shows_the_present_status(queue: Queue) -> None:
-    """Also when the task is finished; its place is none then."""
+def test_a_repeat_has_the_current_status(queue: Queue) -> None:
+    """Also when the task is finished; it has no position then."""
     worker = queue.register()
     queue.post(task_type="t", idempotency_key="k")
-    given = queue.claim(worker)
+    claimed = queue.claim(worker)
     assert queue.post(task_type="t", idempotency_key="k").json()["status"] == "executing"
-    queue.complete(worker, given)
+    queue.complete(worker, claimed)
     again = queue.post(task_type="t", idempotency_key="k")
     assert (again.status_code, again.json()["status"], again.json()["queue_position"]) == (
         200,
@@ -43,7 +43,7 @@ def test_the_repeat_shows_the_present_status(queue: Queue) -> None:
 
 
 @pytest.mark.req("PQ-207")
-def test_the_same_key_with_another_body(queue: Queue) -> None:
+def test_the_same_key_with_another_body_is_refused(queue: Queue) -> None:
     """It is refused whatever differs; the order of names in the parameters is no difference."""
     body = {"task_type": "t", "parameters": {"a": 1, "b": 2}, "required_capabilities": ["x", "y"]}
     task = queue.post(idempotency_key="k", **body).json()["task_id"]
@@ -58,19 +58,19 @@ def test_the_same_key_with_another_body(queue: Queue) -> None:
         {"max_retries": 1},
         {"run_at": "2999-01-01T00:00:00Z"},
     ):
-        refused(queue.post(idempotency_key="k", **{**body, **other}), 409, "IDEMPOTENCY_MISMATCH")
-    assert queue.waiting("medium") == [task]
+        expect_refusal(queue.post(idempotency_key="k", **{**body, **other}), 409, "IDEMPOTENCY_MISMATCH")
+    assert queue.list_waiting("medium") == [task]
 
 
 @pytest.mark.req("PQ-203")
-def test_without_a_key_every_submission_is_a_task(queue: Queue) -> None:
+def test_without_a_key_every_submit_is_a_task(queue: Queue) -> None:
     assert queue.submit() != queue.submit()
     assert not list(queue.redis.scan_iter("idempotent:*"))
 
 
 @pytest.mark.req("PQ-201")
-def test_a_key_is_forgotten(fresh: Stack) -> None:
-    """After its time it makes a new task."""
+def test_a_key_expires(fresh: Stack) -> None:
+    """After its time it creates a new task."""
     fresh.add("api", IDEMPOTENCY_TTL_SECONDS="1")
     queue = fresh.queue()
     first = queue.post(task_type="t", idempotency_key="k").json()["task_id"]
@@ -82,13 +82,13 @@ def test_a_key_is_forgotten(fresh: Stack) -> None:
     assert not again["repeated"]
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-204", "PQ-095")
-def test_many_at_once_make_one_task(fresh: Stack) -> None:
+def test_concurrent_submits_of_one_key_create_one_task(fresh: Stack, chaos: Chaos) -> None:
     """Over two APIs, and all of them get its id."""
     queues = [fresh.queue(fresh.add("api")) for _ in range(2)]
-    rounds = 50 if DEEP else 3
     with ThreadPoolExecutor(25) as pool:
-        for number in range(rounds):
+        for number, _ in enumerate(chaos.rounds(2)):
             answers = list(
                 pool.map(
                     lambda n, number=number: queues[n % 2].post(
@@ -100,12 +100,12 @@ def test_many_at_once_make_one_task(fresh: Stack) -> None:
             assert sorted({each.status_code for each in answers}) == [200, 201]
             assert [each.status_code for each in answers].count(201) == 1
             assert len({each.json()["task_id"] for each in answers}) == 1
-    assert fresh.redis.zcard("queue:medium") == rounds
+    assert fresh.redis.zcard("queue:medium") == chaos.counted["rounds"]
 
 
 @pytest.mark.req("PQ-198", "PQ-X01")
 def test_keys_within_a_batch(queue: Queue) -> None:
-    """Those that are alike are one task; one that clashes is refused by itself."""
+    """Equal ones are one task; one that conflicts is refused by itself."""
     tasks = [
         {"task_type": "t", "idempotency_key": "a"},
         {"task_type": "t", "idempotency_key": "a"},
@@ -121,14 +121,14 @@ def test_keys_within_a_batch(queue: Queue) -> None:
     assert fourth["task_id"] not in (None, first["task_id"])
     assert queue.redis.zcard("queue:medium") == 2
     wrong = queue.client.post("/api/v1/tasks/batch", json={"tasks": [{"task_type": "t"}, {"task_type": ""}]})
-    assert refused(wrong, 400, "VALIDATION_ERROR")["details"]["field"] == "tasks[1].task_type"
+    assert expect_refusal(wrong, 400, "VALIDATION_ERROR")["details"]["field"] == "tasks[1].task_type"
     assert queue.redis.zcard("queue:medium") == 2
 
 
 @pytest.mark.parametrize("key", ["a:b", "{pq}:x", "*", "k\n1", "ключ", "'); return 1 --", "\r\nSET x 1"])
 @pytest.mark.req("PQ-199", "PQ-053")
 def test_keys_are_any_text(queue: Queue, key: str) -> None:
-    """Whatever it is, it is one key and nothing else."""
+    """Any text is one key and nothing else."""
     task = queue.submit(idempotency_key=key)
     assert queue.redis.get(f"idempotent:{key}") == task
     assert queue.get(task)["idempotency_key"] == key

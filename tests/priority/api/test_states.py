@@ -1,4 +1,4 @@
-"""Every state against all that can be done to a task: what the spec has no edge for changes nothing."""
+"""Every operation in every state of a task: without an edge in the spec nothing changes."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import pytest
 from generated.priority.lifecycle import TASK
 from tests.support.priority.stack import Queue
 
-Made = tuple[str, str, dict[str, Any]]
-"""A task, the worker that had it last, and how it was handed out, if it was."""
+Prepared = tuple[str, str, dict[str, Any]]
+"""A task, the worker that claimed it last, and its assignment, if any."""
 
-OPERATIONS: dict[str, Callable[[Queue, Made], httpx.Response]] = {
-    "cancel": lambda queue, made: queue.cancel(made[0]),
-    "complete": lambda queue, made: queue.report(made[1], made[2], result={"other": True}),
-    "fail": lambda queue, made: queue.report(
-        made[1], made[2], "failed", error={"message": "x", "retriable": False}
+OPERATIONS: dict[str, Callable[[Queue, Prepared], httpx.Response]] = {
+    "cancel": lambda queue, prepared: queue.cancel(prepared[0]),
+    "complete": lambda queue, prepared: queue.report(prepared[1], prepared[2], result={"other": True}),
+    "fail": lambda queue, prepared: queue.report(
+        prepared[1], prepared[2], "failed", error={"message": "x", "retriable": False}
     ),
-    "retry": lambda queue, made: queue.report(
-        made[1], made[2], "failed", error={"message": "x", "retriable": True}
+    "retry": lambda queue, prepared: queue.report(
+        prepared[1], prepared[2], "failed", error={"message": "x", "retriable": True}
     ),
-    "extend": lambda queue, made: queue.ask(
-        made[1], "extend", task_id=made[0], attempt=made[2]["attempt"], seconds=900
+    "extend": lambda queue, prepared: queue.ask(
+        prepared[1], "extend", task_id=prepared[0], attempt=prepared[2]["attempt"], seconds=900
     ),
-    "progress": lambda queue, made: queue.ask(
-        made[1], "progress", task_id=made[0], attempt=made[2]["attempt"], progress={"n": 1}
+    "progress": lambda queue, prepared: queue.ask(
+        prepared[1], "progress", task_id=prepared[0], attempt=prepared[2]["attempt"], progress={"n": 1}
     ),
-    "replay": lambda queue, made: queue.admin.post(f"/api/v1/admin/dlq/{made[0]}/replay"),
-    "purge": lambda queue, made: queue.admin.delete(f"/api/v1/admin/dlq/{made[0]}"),
+    "replay": lambda queue, prepared: queue.admin.post(f"/api/v1/admin/dlq/{prepared[0]}/replay"),
+    "purge": lambda queue, prepared: queue.admin.delete(f"/api/v1/admin/dlq/{prepared[0]}"),
 }
 LEADS_TO = {
     ("queued", "cancel"): "cancelled",
@@ -44,54 +44,54 @@ LEADS_TO = {
     ("dead_letter", "purge"): "",
 }
 REPEATS = {("completed", "complete"), ("failed", "fail"), ("dead_letter", "retry")}
-"""What says once more what has been said before; it has the same answer and no effect."""
+"""Reports that repeat an earlier one; they have the same answer and no effect."""
 REFUSALS = {"cancel": "TASK_TERMINAL", "replay": "TASK_NOT_DEAD", "purge": "TASK_NOT_DEAD"}
 STATES = [name.lower() for name in TASK.states.values()]
 
 
-def make(queue: Queue, state: str) -> Made:
-    """A task that has come to a state as tasks do."""
+def prepare(queue: Queue, state: str) -> Prepared:
+    """Bring a task into a state by ordinary calls."""
     worker = queue.register()
     retries = 0 if state == "dead_letter" else 3
     task = queue.submit(max_retries=retries)
-    given = {"task_id": task, "attempt": 1}
+    claimed = {"task_id": task, "attempt": 1}
     if state != "queued":
-        given = queue.claim(worker)
+        claimed = queue.claim(worker)
     if state == "completed":
-        queue.complete(worker, given, {"n": 1})
+        queue.complete(worker, claimed, {"n": 1})
     elif state == "failed":
-        queue.fail(worker, given, retriable=False, message="y")
+        queue.fail(worker, claimed, retriable=False, message="y")
     elif state == "cancelled":
         queue.cancel(task)
     elif state == "dead_letter":
-        queue.fail(worker, given, message="y")
+        queue.fail(worker, claimed, message="y")
     assert queue.status(task) == state
-    return task, worker, given
+    return task, worker, claimed
 
 
 @pytest.mark.req("PQ-040", "PQ-085", "PQ-086", "PQ-087", "PQ-109", "PQ-143", "PQ-216")
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("state", STATES)
 def test_every_operation_in_every_state(queue: Queue, state: str, operation: str) -> None:
-    """It does what the spec has an edge for, or is refused by its code and leaves everything as it was."""
-    made = make(queue, state)
-    before = queue.hash(made[0]), queue.queues_of(made[0])
-    answer = OPERATIONS[operation](queue, made)
+    """It follows an edge of the spec, or is refused by its code and changes nothing."""
+    prepared = prepare(queue, state)
+    before = queue.read_hash(prepared[0]), queue.list_queues(prepared[0])
+    answer = OPERATIONS[operation](queue, prepared)
     wanted = LEADS_TO.get((state, operation))
     if (state, operation) in REPEATS:
         assert (answer.status_code, answer.json()["status"]) == (200, state)
-        assert (queue.hash(made[0]), queue.queues_of(made[0])) == before
+        assert (queue.read_hash(prepared[0]), queue.list_queues(prepared[0])) == before
     elif wanted is None:
         code = REFUSALS.get(operation, "STALE_ATTEMPT")
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, code)
-        assert (queue.hash(made[0]), queue.queues_of(made[0])) == before
+        assert (queue.read_hash(prepared[0]), queue.list_queues(prepared[0])) == before
     else:
         assert answer.status_code == 200, answer.text
-        assert queue.hash(made[0]).get("status", "") == wanted
+        assert queue.read_hash(prepared[0]).get("status", "") == wanted
 
 
 @pytest.mark.req("PQ-087", "PQ-077")
-def test_the_table_is_that_of_the_spec() -> None:
+def test_the_table_equals_the_spec() -> None:
     """Every edge that a caller can drive is in it, and no other."""
     edges = {
         (TASK.states[edge.source].lower(), TASK.states[edge.target].lower())

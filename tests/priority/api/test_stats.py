@@ -1,4 +1,4 @@
-"""GET /api/v1/queue/stats: how many wait, who works, and what was done."""
+"""GET /api/v1/queue/stats: queue depths, workers, and recent ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.support.priority.stack import Queue, Stack, told, wait_until
+from tests.support.priority.stack import Queue, Stack, expect_success, wait_until
 
 QUEUES = ("high", "medium", "low")
 
@@ -23,34 +23,34 @@ def test_an_empty_queue_has_every_field(queue: Queue) -> None:
 
 
 @pytest.mark.req("PQ-113", "PQ-114")
-def test_how_many_wait_and_for_how_long(queue: Queue) -> None:
-    """As the queues themselves say."""
+def test_depth_and_age_of_each_queue(queue: Queue) -> None:
+    """Equal to the queues themselves."""
     began = time.monotonic()
     for number, priority in enumerate(QUEUES, start=1):
         for _ in range(number):
             queue.submit(priority=priority)
-    oldest = queue.waiting("low")[0]
+    oldest = queue.list_waiting("low")[0]
     queue.redis.zincrby("queue:low", -45_000_000, oldest)
     found = queue.stats()["queues"]
     assert [found[each]["depth"] for each in QUEUES] == [1, 2, 3]
     assert [found[each]["depth"] for each in QUEUES] == [
         queue.redis.zcard(f"queue:{each}") for each in QUEUES
     ]
-    took = time.monotonic() - began
-    assert 45 <= found["low"]["oldest_age_seconds"] <= 46 + took
-    assert found["high"]["oldest_age_seconds"] <= 1 + took
+    elapsed = time.monotonic() - began
+    assert 45 <= found["low"]["oldest_age_seconds"] <= 46 + elapsed
+    assert found["high"]["oldest_age_seconds"] <= 1 + elapsed
 
 
 @pytest.mark.req("PQ-116", "PQ-117", "PQ-126", "PQ-058", "PQ-057")
 def test_workers_and_their_capacity(queue: Queue) -> None:
-    """Dead ones are left out, draining ones are not."""
+    """Dead ones do not count, draining ones do."""
     first, second, third = (queue.register(capacity=5) for _ in range(3))
     for _ in range(4):
         queue.submit()
     assert len(queue.poll(first, 4)) == 4
     found = queue.stats()["workers"]
     assert found == {"active": 3, "draining": 0, "dead": 0, "total_capacity": 15, "used_capacity": 4}
-    told(queue.beat(second, status="draining"))
+    expect_success(queue.beat(second, status="draining"))
     found = queue.stats()["workers"]
     assert (found["active"], found["draining"], found["total_capacity"]) == (2, 1, 15)
     assert third
@@ -58,28 +58,28 @@ def test_workers_and_their_capacity(queue: Queue) -> None:
 
 @pytest.mark.req("PQ-116", "PQ-066", "PQ-067", "PQ-070", "PQ-169")
 def test_a_dead_worker_has_no_capacity(fresh: Stack) -> None:
-    """It is dead after the silence that the settings say."""
+    """It is dead after WORKER_DEAD_SECONDS of silence."""
     fresh.add("api", WORKER_DEAD_SECONDS="3600", WORKER_CHECK_INTERVAL_SECONDS="0.1")
     queue = fresh.queue()
-    silent, heard = queue.register(), queue.register()
-    queue.silence(heard, 3000)
+    silent, alive = queue.register(), queue.register()
+    queue.silence(alive, 3000)
     queue.silence(silent, 3601)
     found = wait_until(lambda: queue.stats()["workers"], "one is dead", lambda seen: seen["dead"] == 1)
     assert (found["active"], found["total_capacity"]) == (1, 5)
-    statuses = [queue.redis.hget(f"workers:{each}", "status") for each in (silent, heard)]
+    statuses = [queue.redis.hget(f"workers:{each}", "status") for each in (silent, alive)]
     assert statuses == ["dead", "active"]
 
 
 @pytest.mark.req("PQ-118")
-def test_what_ended_lately(fresh: Stack) -> None:
+def test_recent_ends_are_counted(fresh: Stack) -> None:
     """Dead letters count as failed; after the window both are 0 again."""
     fresh.add("api", STATS_WINDOW_SECONDS="120")
     queue = fresh.queue()
     worker = queue.register()
     for tries in (3, 3, 3, 3, 0):
         queue.submit(max_retries=tries)
-    *done, hopeless, tried = queue.poll(worker, 5)
-    for task in done:
+    *completed, hopeless, tried = queue.poll(worker, 5)
+    for task in completed:
         queue.complete(worker, task)
     assert queue.fail(worker, hopeless, retriable=False) == "failed"
     assert queue.fail(worker, tried) == "dead_letter"
@@ -93,14 +93,14 @@ def test_what_ended_lately(fresh: Stack) -> None:
 
 
 @pytest.mark.req("PQ-259", "PQ-231")
-def test_two_apis_say_the_same(fresh: Stack) -> None:
-    """Neither keeps anything to itself."""
+def test_two_apis_return_the_same(fresh: Stack) -> None:
+    """Neither has state of its own."""
     queues = [fresh.queue(fresh.add("api")) for _ in range(2)]
     worker = queues[0].register()
     queues[1].submit()
     queues[0].submit()
     assert queues[1].claim(worker)
-    # A second may begin between two answers, and what waits is older then.
+    # A second may begin between two answers, and the oldest task is older then.
     seen = wait_until(
         lambda: [each.stats() for each in queues], "both agree", lambda seen: seen[0] == seen[1]
     )

@@ -1,4 +1,4 @@
-"""POST /api/v1/tasks: what is accepted, what is stored of it, and what is refused."""
+"""POST /api/v1/tasks: accepted bodies, their stored form, and refusals."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.deep import DEEP
-from tests.support.priority.stack import Queue, Stack, refused, told
+from tests.support.priority.probes import UUID4
+from tests.support.priority.stack import Queue, Stack, expect_refusal, expect_success
 
-UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 FULL: dict[str, Any] = {
     "task_type": "process_video",
     "priority": "high",
@@ -25,30 +25,34 @@ FULL: dict[str, Any] = {
 
 
 @pytest.mark.req("PQ-033", "PQ-091", "PQ-092", "PQ-053", "PQ-044")
-def test_everything_that_is_given_is_kept(queue: Queue) -> None:
-    """The hash has all of it; the answer says where the task waits."""
+def test_all_fields_are_stored(queue: Queue) -> None:
+    """The hash has all of them; the answer has the position of the task."""
     answer = queue.post(**FULL)
     assert answer.status_code == 201
     body = answer.json()
     assert (body["status"], body["queue_position"], body["repeated"]) == ("queued", 1, False)
     assert queue.redis.type(f"tasks:{body['task_id']}") == "hash"
-    kept = queue.hash(body["task_id"])
-    assert json.loads(kept["parameters"]) == FULL["parameters"]
-    assert json.loads(kept["required_capabilities"]) == FULL["required_capabilities"]
-    assert (kept["task_type"], kept["priority"], kept["timeout_seconds"]) == ("process_video", "high", "42")
-    assert kept["idempotency_key"] == "one"
-    shown = queue.get(body["task_id"])
-    assert shown["payload"] == {
+    stored = queue.read_hash(body["task_id"])
+    assert json.loads(stored["parameters"]) == FULL["parameters"]
+    assert json.loads(stored["required_capabilities"]) == FULL["required_capabilities"]
+    assert (stored["task_type"], stored["priority"], stored["timeout_seconds"]) == (
+        "process_video",
+        "high",
+        "42",
+    )
+    assert stored["idempotency_key"] == "one"
+    task_view = queue.get(body["task_id"])
+    assert task_view["payload"] == {
         name: FULL[name] for name in ("task_type", "parameters", "required_capabilities")
     }
-    assert (shown["idempotency_key"], shown["timeout_seconds"]) == ("one", 42)
+    assert (task_view["idempotency_key"], task_view["timeout_seconds"]) == ("one", 42)
 
 
 @pytest.mark.req("PQ-034")
-def test_ids_are_made_by_the_service(queue: Queue) -> None:
-    """Each is a version 4 UUID, and no two are the same, whatever a client says."""
+def test_ids_are_generated_by_the_service(queue: Queue) -> None:
+    """Each is a version 4 UUID, and no two are the same, whatever a client sends."""
     tasks = [{"task_type": "t", "task_id": "00000000-0000-4000-8000-000000000000"} for _ in range(1000)]
-    answer = told(queue.client.post("/api/v1/tasks/batch", json={"tasks": tasks}))
+    answer = expect_success(queue.client.post("/api/v1/tasks/batch", json={"tasks": tasks}))
     ids = {each["task_id"] for each in answer["tasks"]}
     assert len(ids) == 1000
     assert all(UUID4.fullmatch(each) for each in ids)
@@ -59,22 +63,28 @@ def test_ids_are_made_by_the_service(queue: Queue) -> None:
 @pytest.mark.parametrize(
     ("priority", "retries", "seconds"), [("high", 5, 300), ("medium", 3, 600), ("low", 2, 900)]
 )
-def test_the_priority_decides(queue: Queue, priority: str, retries: int, seconds: int) -> None:
+def test_the_priority_sets_queue_retries_and_time_limit(
+    queue: Queue, priority: str, retries: int, seconds: int
+) -> None:
     """The queue, the retries and the time limit."""
     task = queue.submit(priority=priority)
-    shown = queue.get(task)
-    assert (shown["priority"], shown["effective_priority"]) == (priority, priority)
-    assert (shown["retry_count"], shown["max_retries"], shown["timeout_seconds"]) == (0, retries, seconds)
+    task_view = queue.get(task)
+    assert (task_view["priority"], task_view["effective_priority"]) == (priority, priority)
+    assert (task_view["retry_count"], task_view["max_retries"], task_view["timeout_seconds"]) == (
+        0,
+        retries,
+        seconds,
+    )
     assert queue.redis.type(f"queue:{priority}") == "zset"
-    assert queue.waiting(priority) == [task]
-    assert queue.queues_of(task) == [priority]
+    assert queue.list_waiting(priority) == [task]
+    assert queue.list_queues(task) == [priority]
     score = queue.redis.zscore(f"queue:{priority}", task)
-    assert score is not None and int(score) == int(queue.hash(task)["created_at"])
+    assert score is not None and int(score) == int(queue.read_hash(task)["created_at"])
 
 
 @pytest.mark.req("PQ-045", "PQ-061", "PQ-125", "PQ-X08")
-def test_numbers_are_settings(fresh: Stack) -> None:
-    """Retries and time limits, the capacity and pace of workers, and how much may wait."""
+def test_limits_are_settings(fresh: Stack) -> None:
+    """Retries and time limits, the capacity and intervals of workers, and the depth of the queue."""
     fresh.add(
         "api",
         HIGH_MAX_RETRIES="9",
@@ -84,14 +94,14 @@ def test_numbers_are_settings(fresh: Stack) -> None:
         MAX_QUEUE_DEPTH="3",
     )
     queue = fresh.queue()
-    shown = queue.get(queue.submit(priority="high"))
-    assert (shown["max_retries"], shown["timeout_seconds"]) == (9, 7)
-    answer = told(queue.worker.post("/internal/workers/register", json={"capabilities": []}))
+    task_view = queue.get(queue.submit(priority="high"))
+    assert (task_view["max_retries"], task_view["timeout_seconds"]) == (9, 7)
+    answer = expect_success(queue.worker.post("/internal/workers/register", json={"capabilities": []}))
     assert answer["poll_interval_ms"] == 50
     for _ in range(2):
         queue.submit(priority="high")
     full = queue.post(task_type="t", priority="high")
-    refused(full, 429, "QUEUE_FULL")
+    expect_refusal(full, 429, "QUEUE_FULL")
     assert int(full.headers["retry-after"]) > 0
     assert queue.redis.zcard("queue:high") == 3
     assert len(queue.poll(answer["worker_id"], 10)) == 2
@@ -125,55 +135,55 @@ def test_numbers_are_settings(fresh: Stack) -> None:
         ({"task_type": "t", "run_at": "soon"}, "run_at"),
     ],
 )
-def test_bad_bodies_store_nothing(queue: Queue, body: dict[str, Any], field: str) -> None:
+def test_invalid_bodies_store_nothing(queue: Queue, body: dict[str, Any], field: str) -> None:
     """Each is refused by a code and the field that is wrong."""
-    error = refused(queue.client.post("/api/v1/tasks", json=body), 400, "VALIDATION_ERROR")
+    error = expect_refusal(queue.client.post("/api/v1/tasks", json=body), 400, "VALIDATION_ERROR")
     assert error["details"]["field"] == field
-    assert queue.stored() == []
+    assert queue.list_keys() == []
 
 
 @pytest.mark.req("PQ-096")
 @pytest.mark.parametrize("text", [b"{", b"", b"task_type=t", b'{"task_type": "t"} x', b"\xff"])
-def test_what_is_no_json_is_refused(queue: Queue, text: bytes) -> None:
+def test_a_body_that_is_not_json_is_refused(queue: Queue, text: bytes) -> None:
     """And stores nothing, too."""
     headers = {"content-type": "application/json"}
-    refused(queue.client.post("/api/v1/tasks", content=text, headers=headers), 400, "MALFORMED_JSON")
-    refused(
+    expect_refusal(queue.client.post("/api/v1/tasks", content=text, headers=headers), 400, "MALFORMED_JSON")
+    expect_refusal(
         queue.client.post("/api/v1/tasks", content=b"{}", headers={"content-type": "text/plain"}),
         415,
         "UNSUPPORTED_MEDIA_TYPE",
     )
-    assert queue.stored() == []
+    assert queue.list_keys() == []
 
 
 @pytest.mark.req("PQ-098")
 def test_a_body_may_not_be_too_large(queue: Queue) -> None:
     """The limit is 256 KiB."""
     over = queue.post(task_type="t", parameters={"text": "x" * 2 * 262_144})
-    refused(over, 413, "PAYLOAD_TOO_LARGE")
-    assert queue.stored() == []
+    expect_refusal(over, 413, "PAYLOAD_TOO_LARGE")
+    assert queue.list_keys() == []
     assert queue.post(task_type="t", parameters={"text": "x" * 200_000}).status_code == 201
 
 
 @pytest.mark.req("PQ-039", "PQ-097")
-def test_what_is_left_out(queue: Queue) -> None:
+def test_defaults_of_omitted_fields(queue: Queue) -> None:
     """Medium, no needs, no parameters."""
-    shown = queue.get(queue.submit())
-    assert (shown["priority"], shown["payload"]["required_capabilities"]) == ("medium", [])
-    assert shown["payload"]["parameters"] == {}
-    assert queue.hash(shown["task_id"])["required_capabilities"] == "[]"
+    task_view = queue.get(queue.submit())
+    assert (task_view["priority"], task_view["payload"]["required_capabilities"]) == ("medium", [])
+    assert task_view["payload"]["parameters"] == {}
+    assert queue.read_hash(task_view["task_id"])["required_capabilities"] == "[]"
 
 
 @pytest.mark.req("PQ-093")
-def test_the_position_is_the_place_in_the_queue(queue: Queue) -> None:
+def test_the_position_counts_from_one_in_each_queue(queue: Queue) -> None:
     """It counts from 1 and for each queue by itself."""
     assert [queue.post(task_type="t").json()["queue_position"] for _ in range(5)] == [1, 2, 3, 4, 5]
     assert queue.post(task_type="t", priority="high").json()["queue_position"] == 1
 
 
 @pytest.mark.req("PQ-094", "PQ-077")
-def test_it_can_be_claimed_at_once(queue: Queue) -> None:
-    """It is queued from its first visible moment."""
+def test_a_submitted_task_can_be_claimed_at_once(queue: Queue) -> None:
+    """It is queued as soon as it is visible."""
     worker = queue.register()
     task = queue.submit()
     assert queue.status(task) == "queued"
@@ -181,16 +191,16 @@ def test_it_can_be_claimed_at_once(queue: Queue) -> None:
 
 
 @pytest.mark.req("PQ-007", "PQ-006")
-def test_they_leave_in_the_order_of_submission(queue: Queue) -> None:
-    """Also those of one batch, which came at the same moment."""
-    answer = told(
+def test_tasks_are_claimed_in_the_order_of_submission(queue: Queue) -> None:
+    """Also those of one batch, which came at the same time."""
+    answer = expect_success(
         queue.client.post("/api/v1/tasks/batch", json={"tasks": [{"task_type": "t"} for _ in range(300)]})
     )
     ids = [each["task_id"] for each in answer["tasks"]]
     ids += [queue.submit() for _ in range(50)]
     worker = queue.register(capacity=350)
-    taken = [each["task_id"] for _ in range(50) for each in queue.poll(worker, 7)]
-    assert taken == ids
+    claimed = [each["task_id"] for _ in range(50) for each in queue.poll(worker, 7)]
+    assert claimed == ids
 
 
 _JSON = st.recursive(
@@ -234,8 +244,8 @@ def test_parameters_reach_the_worker_unchanged(queue: Queue, parameters: dict[st
 
 
 @pytest.mark.req("PQ-054", "PQ-244")
-def test_the_trace_is_taken_or_made(queue: Queue) -> None:
-    """W3C, a plain id, or one of its own; no two of those are the same."""
+def test_the_trace_is_adopted_or_generated(queue: Queue) -> None:
+    """W3C, a plain id, or a generated one; no two of those are the same."""
     own = {queue.post(task_type="t").json()["trace_id"] for _ in range(3)}
     assert len(own) == 3
     assert all(re.fullmatch("[0-9a-f]{32}", each) for each in own)
@@ -250,7 +260,7 @@ def test_the_trace_is_taken_or_made(queue: Queue) -> None:
 
 @pytest.mark.req("PQ-099", "PQ-123")
 def test_without_redis_nothing_is_accepted(fresh: Stack, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The answer is 503, and the queue goes on when Redis is back."""
+    """The answer is 503, and the queue works again when Redis is back."""
     from runtime.embedded.redis import EmbeddedRedis
     from tests.support.priority.stack import Servers, wait_until
 
@@ -263,7 +273,7 @@ def test_without_redis_nothing_is_accepted(fresh: Stack, tmp_path_factory: pytes
         queue = fresh.queue()
         queue.submit()
         server.kill()
-        refused(queue.post(task_type="t"), 503, "SERVICE_UNAVAILABLE")
+        expect_refusal(queue.post(task_type="t"), 503, "SERVICE_UNAVAILABLE")
         assert queue.post(task_type="t").headers["retry-after"] == "1"
         server.restart()
         wait_until(lambda: queue.post(task_type="t").status_code, "it goes on", lambda seen: seen == 201)

@@ -1,4 +1,4 @@
-"""Servers of its own for each test here: all of them are broken."""
+"""Servers of its own for each test here, since all of them are stopped or killed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,7 @@ from tests.support.priority.stack import Servers, Stack
 
 
 @pytest.fixture
-def own_redis(tmp_path: Path) -> Iterator[EmbeddedRedis]:
-    """A Redis that has every write on disk before it answers."""
-    made = EmbeddedRedis(tmp_path / "redis", settings={"appendfsync": "always"})
-    made.start()
-    yield made
-    made.remove()
-
-
-@pytest.fixture
-def shaken(own_redis: EmbeddedRedis, postgres: EmbeddedPostgres, logs: Path) -> Iterator[Stack]:
+def stack_on_own_redis(own_redis: EmbeddedRedis, postgres: EmbeddedPostgres, logs: Path) -> Iterator[Stack]:
     """A stack on a Redis that may be killed; no process yet."""
-    with Stack(Servers(own_redis.url, make_database(postgres)), logs) as made:
-        yield made
+    with Stack(Servers(own_redis.url, make_database(postgres)), logs) as stack:
+        yield stack

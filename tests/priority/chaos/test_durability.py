@@ -1,8 +1,7 @@
-"""What an acknowledged task survives when Redis itself dies, by how often it has its log on disk."""
+"""Durability of acknowledged tasks when Redis itself is killed, by its fsync policy."""
 
 from __future__ import annotations
 
-import random
 import time
 from pathlib import Path
 
@@ -11,32 +10,30 @@ import pytest
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
 from tests.orchestrator.conftest import make_database
-from tests.support.deep import DEEP
-from tests.support.priority.stack import Servers, Stack, refused, wait_until
+from tests.support.chaos import Chaos
+from tests.support.priority.stack import Servers, Stack, expect_refusal, wait_until
 from tests.support.priority.submitters import Client
 
-ROUNDS = 20 if DEEP else 3
 
-
+@pytest.mark.chaos
 @pytest.mark.req("PQ-183", "PQ-253")
 @pytest.mark.parametrize("synced", ["always", "everysec"])
-def test_a_killed_redis_comes_back_with_what_was_acknowledged(
-    synced: str, tmp_path: Path, postgres: EmbeddedPostgres, logs: Path
+def test_acknowledged_tasks_survive_a_killed_redis(
+    synced: str, tmp_path: Path, postgres: EmbeddedPostgres, logs: Path, chaos: Chaos
 ) -> None:
-    """kill -9 under load, again and again: what was acknowledged is there after each.
+    """kill -9 under load, again and again: each acknowledged task is there afterwards.
 
-    With `everysec` too, because the kernel has what Redis has written before it answers. Only when the
+    With `everysec` too, because the kernel has all writes of Redis before it answers. Only when the
     machine itself dies is the last second lost.
     """
     server = EmbeddedRedis(tmp_path / "redis", settings={"appendfsync": synced})
     server.start()
-    chance = random.Random(synced)
     lost: list[float] = []
     try:
         with Stack(Servers(server.url, make_database(postgres)), logs) as stack:
             api = stack.add("api", deployment="compose")
             promised: dict[str, float] = {}
-            for number in range(ROUNDS):
+            for number, chance in enumerate(chaos.rounds(2)):
                 client = Client(f"{synced}-{number}", api.url, chance, stubborn=False)
                 client.start()
                 wait_until(client.has_begun, "tasks are accepted")
@@ -47,31 +44,28 @@ def test_a_killed_redis_comes_back_with_what_was_acknowledged(
                 server.spawn()
                 server.wait()
                 promised |= client.when
-                known = {
+                stored = {
                     name.removeprefix("tasks:") for name in stack.redis.scan_iter("tasks:*", _type="hash")
                 }
-                lost += [died - when for task, when in promised.items() if task not in known]
+                lost += [died - when for task, when in promised.items() if task not in stored]
                 wait_until(lambda: api.http.get("/readyz").status_code == 200, "the API sees Redis again")
             assert set(stack.redis.zrange("tasks:status:queued", 0, -1)) >= set(promised)
     finally:
         server.remove()
     window = max(lost, default=0.0)
-    print(
-        f"appendfsync {synced}: {ROUNDS} kills, {len(promised)} tasks acknowledged, {len(lost)} lost, "
-        f"the oldest of them {window * 1000:.0f} ms before the kill"
-    )
-    assert not lost
+    chaos.count(kills=chaos.counted["rounds"], tasks=len(promised), lost=len(lost))
+    assert not lost, f"the oldest of them {window * 1000:.0f} ms before the kill"
 
 
 @pytest.mark.req("PQ-099")
-def test_without_redis_nothing_is_accepted(shaken: Stack, own_redis: EmbeddedRedis) -> None:
-    """The answer says that the service is away, soon, and the same request is accepted once it is back."""
-    shaken.add("api")
-    queue = shaken.queue()
+def test_without_redis_nothing_is_accepted(stack_on_own_redis: Stack, own_redis: EmbeddedRedis) -> None:
+    """The answer is that the service is unavailable, soon, and the request is accepted once Redis is back."""
+    stack_on_own_redis.add("api")
+    queue = stack_on_own_redis.queue()
     task = queue.submit()
     own_redis.kill()
     answer = queue.post(task_type="echo", idempotency_key="again")
-    refused(answer, 503, "SERVICE_UNAVAILABLE")
+    expect_refusal(answer, 503, "SERVICE_UNAVAILABLE")
     assert answer.headers["retry-after"]
     assert queue.client.get(f"/api/v1/tasks/{task}").status_code == 503
     assert queue.client.get("/readyz").status_code == 503

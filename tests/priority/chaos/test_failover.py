@@ -1,4 +1,4 @@
-"""Redis behind Sentinel: another master takes over, and the queue goes on."""
+"""Redis behind Sentinel: another master is elected, and the queue works on."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.support.priority.submitters import Client
 
 
 @pytest.mark.req("PQ-252")
-def test_another_master_takes_over(tmp_path: Path, postgres: EmbeddedPostgres, logs: Path) -> None:
-    """Three sentinels and two servers: submits and polls go on after kill -9 of the master."""
+def test_the_queue_survives_a_failover(tmp_path: Path, postgres: EmbeddedPostgres, logs: Path) -> None:
+    """Three sentinels and two servers: submits and polls work again after kill -9 of the master."""
     with Group(tmp_path) as group, Stack(_servers(group, postgres), logs) as stack:
-        api = stack.add("api", pace=BRISK)
-        stack.add("worker", pace=BRISK)
+        api = stack.add("api", intervals=BRISK)
+        stack.add("worker", intervals=BRISK)
         queue = stack.queue()
         before = [queue.submit() for _ in range(10)]
         wait_until(lambda: {queue.status(each) for each in before}, "all are done", {"completed"}.__eq__)
@@ -30,23 +30,23 @@ def test_another_master_takes_over(tmp_path: Path, postgres: EmbeddedPostgres, l
         died = time.time()
         group.lose_master()
         chosen = time.time()
-        # What the old master has acknowledged may be lost with it, also if its answer was read late.
+        # A write that the old master acknowledged may be lost with it, also if its answer was read late.
         wait_until(
-            lambda: [task for task, asked in [*client.asked.items()] if asked > chosen],
+            lambda: [task for task, begun_at in [*client.asked.items()] if begun_at > chosen],
             "tasks are accepted again",
         )
         client.end()
-        after = [task for task, asked in client.asked.items() if asked > chosen]
+        after = [task for task, begun_at in client.asked.items() if begun_at > chosen]
         wait_until(lambda: {queue.status(each) for each in after}, "all are done", {"completed"}.__eq__)
         accepted = min(client.when[task] for task in after)
         print(f"tasks were accepted again {accepted - died:.1f} s after the master was killed")
 
 
 @pytest.mark.req("PQ-253")
-def test_what_an_acknowledged_task_survives_at_failover(
+def test_no_acknowledged_task_is_lost_with_a_synchronous_replica(
     tmp_path: Path, postgres: EmbeddedPostgres, logs: Path
 ) -> None:
-    """With a replica that has to have a task before its submit is answered, none is lost with the master."""
+    """With a replica that must have a task before its submit is answered, none is lost with the master."""
     settings = {"min-replicas-to-write": "1"}
     with (
         Group(tmp_path, followers=2, settings=settings) as group,

@@ -1,13 +1,8 @@
-"""Everything at once: processes and Redis die at random moments, and nothing that was promised is lost.
-
-A run is had again, as far as chance allows, by its seed: `CHARTER_SEED=… pytest tests/priority/chaos`.
-"""
+"""Random kills: processes and Redis die at random moments, and no acknowledged task is lost."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import random
 from collections import Counter
 from itertools import pairwise
 from typing import Any
@@ -16,44 +11,44 @@ import asyncpg
 import pytest
 
 from runtime.embedded.redis import EmbeddedRedis
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.priority.stack import BRISK, TOKENS, Stack, wait_until
 from tests.support.priority.submitters import Client
-from tests.support.random_kills import Fate
+from tests.support.random_kills import RandomKills
 
-KILLS = 200 if DEEP else 10
 VICTIMS = ["worker"] * 3 + ["api"] * 2 + ["scheduler"] * 3 + ["redis"] * 2
-SEED = int(os.environ.get("CHARTER_SEED") or random.SystemRandom().randrange(1 << 32))
 QUICK = {**BRISK, "WORKER_DEAD_SECONDS": "2", "LOW_TO_MEDIUM_SECONDS": "1", "MEDIUM_TO_HIGH_SECONDS": "2"}
 PATIENT = {
     **dict.fromkeys(("HIGH_MAX_RETRIES", "MEDIUM_MAX_RETRIES", "LOW_MAX_RETRIES"), "100"),
-    # Nothing may have to wait for its time limit, neither what was lost with an answer nor what was dropped.
+    # No task may have to wait for its time limit, neither after a lost answer nor after a dropped outcome.
     **dict.fromkeys(("HIGH_TIMEOUT_SECONDS", "MEDIUM_TIMEOUT_SECONDS", "LOW_TIMEOUT_SECONDS"), "3600"),
 }
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-167", "PQ-173", "PQ-183", "PQ-250", "PQ-259", "PQ-260")
-def test_whatever_is_killed_nothing_acknowledged_is_lost(shaken: Stack, own_redis: EmbeddedRedis) -> None:
+def test_no_acknowledged_task_is_lost_whatever_is_killed(
+    stack_on_own_redis: Stack, own_redis: EmbeddedRedis, chaos: Chaos
+) -> None:
     """API, worker, promoter, history writer and Redis die: every task ends, with all of its history."""
-    print(f"CHARTER_SEED={SEED}")
-    chance = random.Random(SEED)
-    pace = {**QUICK, **PATIENT}
-    apis = [shaken.node("api", deployment="compose", pace=pace) for _ in range(2)]
-    shaken.node("scheduler", deployment="compose", pace=pace)
-    # One loses what Redis has done for it, the other what an API has.
-    shaken.node("worker", pace=pace)
-    known = {"MANAGER_ADDR": apis[0].address, "CALLER_TOKEN": TOKENS["worker"]}
-    shaken.node("worker", deployment="compose", pace=pace, **known)
-    for node in shaken.nodes:
+    intervals = {**QUICK, **PATIENT}
+    apis = [stack_on_own_redis.node("api", deployment="compose", intervals=intervals) for _ in range(2)]
+    stack_on_own_redis.node("scheduler", deployment="compose", intervals=intervals)
+    # One loses the answers of Redis, the other those of an API.
+    stack_on_own_redis.node("worker", intervals=intervals)
+    manager = {"MANAGER_ADDR": apis[0].address, "CALLER_TOKEN": TOKENS["worker"]}
+    stack_on_own_redis.node("worker", deployment="compose", intervals=intervals, **manager)
+    for node in stack_on_own_redis.nodes:
         node.begin()
-    for node in shaken.nodes:
+    for node in stack_on_own_redis.nodes:
         node.wait()
-    clients = [Client(f"client-{place}", api.url, chance) for place, api in enumerate(apis)]
+    clients = [Client(f"client-{place}", api.url, chaos.chance) for place, api in enumerate(apis)]
     for client in clients:
         client.start()
-    fate = Fate(shaken.nodes, "redis", own_redis, chance)
+    fate = RandomKills(stack_on_own_redis.nodes, "redis", own_redis)
     try:
-        fate.strike_all(VICTIMS, KILLS)
+        for chance in chaos.rounds(1):
+            fate.kill_all(VICTIMS, chance)
     finally:
         fate.revive()
         for client in clients:
@@ -61,31 +56,37 @@ def test_whatever_is_killed_nothing_acknowledged_is_lost(shaken: Stack, own_redi
     promised = {key: task for client in clients for key, task in client.acknowledged.items()}
     assert len(set(promised.values())) == len(promised), "one task for each key"
     wait_until(
-        lambda: _states(shaken, promised.values()), "all have ended", lambda seen: set(seen) == {"completed"}
+        lambda: _count_states(stack_on_own_redis, promised.values()),
+        "all have ended",
+        lambda seen: set(seen) == {"completed"},
     )
-    stored = {name.removeprefix("tasks:") for name in shaken.redis.scan_iter("tasks:*", _type="hash")}
-    assert stored == set(promised.values()), "no task that nobody was promised"
-    assert not shaken.redis.zcard("executing:deadlines")
+    stored = {
+        name.removeprefix("tasks:") for name in stack_on_own_redis.redis.scan_iter("tasks:*", _type="hash")
+    }
+    assert stored == set(promised.values()), "no task that was not acknowledged"
+    assert not stack_on_own_redis.redis.zcard("executing:deadlines")
     rows = wait_until(
-        lambda: _history(shaken), "the history is written", lambda seen: _is_whole(seen, stored)
+        lambda: _read_history(stack_on_own_redis),
+        "the history is written",
+        lambda seen: _is_complete(seen, stored),
     )
     again = sum(client.refused for client in clients)
     repeated = sum(len(each) > 3 for each in rows.values())
     written = sum(map(len, rows.values()))
-    print(
-        f"killed {dict(fate.killed)}: {len(promised)} tasks acknowledged, 0 lost, {again} submits repeated, "
-        f"{repeated} tasks run more than once, {written} rows of history without a gap"
+    chaos.count(**{f"kills_of_{name}": number for name, number in sorted(fate.killed.items())})
+    chaos.count(
+        tasks=len(promised), lost=0, submits_repeated=again, run_twice=repeated, rows_of_history=written
     )
 
 
-def _states(stack: Stack, tasks: Any) -> Counter[str]:
+def _count_states(stack: Stack, tasks: Any) -> Counter[str]:
     with stack.redis.pipeline(transaction=False) as pipe:
         for task in tasks:
             pipe.hget(f"tasks:{task}", "status")
         return Counter(str(each) for each in pipe.execute())
 
 
-def _history(stack: Stack) -> dict[str, list[tuple[int, str | None, str]]]:
+def _read_history(stack: Stack) -> dict[str, list[tuple[int, str | None, str]]]:
     """The changes of each task, in order."""
 
     async def read() -> list[asyncpg.Record]:
@@ -103,7 +104,7 @@ def _history(stack: Stack) -> dict[str, list[tuple[int, str | None, str]]]:
     return {task: sorted(changes, key=lambda each: each[0]) for task, changes in found.items()}
 
 
-def _is_whole(history: dict[str, list[tuple[int, str | None, str]]], tasks: set[str]) -> bool:
+def _is_complete(history: dict[str, list[tuple[int, str | None, str]]], tasks: set[str]) -> bool:
     """Whether every task has its whole chain, each change once, the last of which is its end."""
     return set(history) == tasks and all(
         len({number for number, _, _ in changes}) == len(changes)

@@ -1,4 +1,4 @@
-"""A worker whose connection breaks: what it does not know of is run again long before its time is over."""
+"""A worker whose connection breaks: tasks that it does not know of are run again before their timeout."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from tests.support.priority.cut_link import CutLink
 from tests.support.priority.stack import BRISK, Servers, Stack, wait_until
 
 LONG = 86_000
-"""Whoever waits for this time limit waits in vain."""
+"""A test that waits for this time limit fails."""
 
 
 @pytest.fixture
 def link(own_redis: EmbeddedRedis) -> Iterator[CutLink]:
-    with CutLink(own_redis.port) as made:
-        yield made
+    with CutLink(own_redis.port) as link:
+        yield link
 
 
 @pytest.fixture
 def stack(own_redis: EmbeddedRedis, link: CutLink, postgres: EmbeddedPostgres, logs: Path) -> Iterator[Stack]:
     """An API, and a worker that reaches Redis by the link alone."""
-    with Stack(Servers(own_redis.url, make_database(postgres)), logs) as made:
+    with Stack(Servers(own_redis.url, make_database(postgres)), logs) as stack:
         url = own_redis.url.replace(f":{own_redis.port}/", f":{link.port}/")
-        made.node("api", pace=BRISK).begin()
-        made.node("worker", pace=BRISK, REDIS_URL=url).begin()
-        for node in made.nodes:
+        stack.node("api", intervals=BRISK).begin()
+        stack.node("worker", intervals=BRISK, REDIS_URL=url).begin()
+        for node in stack.nodes:
             node.wait()
-        yield made
+        yield stack
 
 
 @pytest.mark.req("PQ-137", "PQ-167")
-def test_tasks_whose_hand_out_was_lost_come_back(stack: Stack, link: CutLink) -> None:
-    """Redis has handed them out, and the connection ends before the worker knows: heartbeats tell."""
+def test_tasks_whose_assignment_was_lost_are_requeued(stack: Stack, link: CutLink) -> None:
+    """Redis has assigned them, and the connection ends before the worker knows: heartbeats reveal it."""
     queue = stack.queue()
     link.cuts = 3
     tasks = [queue.submit(timeout_seconds=LONG) for _ in range(12)]
@@ -48,8 +48,8 @@ def test_tasks_whose_hand_out_was_lost_come_back(stack: Stack, link: CutLink) ->
     assert all(each["attempt"] == each["retry_count"] + 1 for each in found)
 
 
-def test_an_outcome_that_was_dropped_is_had_again(stack: Stack, link: CutLink) -> None:
-    """The worker is cut off when it has its task, for too long to report its end; its name is still good."""
+def test_a_task_whose_outcome_was_dropped_is_run_again(stack: Stack, link: CutLink) -> None:
+    """The worker is cut off while it runs its task, for too long to report it; its name is still valid."""
     queue = stack.queue()
     worker = next(node for node in stack.nodes if node.name == "worker")
     link.fails_next = True

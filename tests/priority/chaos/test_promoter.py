@@ -1,19 +1,17 @@
-"""A promoter that is killed in the middle of its work."""
+"""A promoter that is killed during a promotion."""
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 
 import pytest
 
-from tests.support.deep import DEEP
-from tests.support.priority.stack import Stack, told, wait_until
+from tests.support.chaos import Chaos
+from tests.support.priority.stack import Stack, expect_success, wait_until
 
-ROUNDS = 50 if DEEP else 3
 TASKS = 400
-PACE = {
+INTERVALS = {
     "PROMOTION_INTERVAL_SECONDS": "0.05",
     "PROMOTION_BATCH_SIZE": "5",
     "LOW_TO_MEDIUM_SECONDS": "0.1",
@@ -21,37 +19,37 @@ PACE = {
 }
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-028")
-def test_a_killed_promoter_loses_and_doubles_nothing(fresh: Stack) -> None:
-    """Each task is in exactly one queue after every kill, and another promoter ends what was begun."""
+def test_a_killed_promoter_loses_and_doubles_nothing(fresh: Stack, chaos: Chaos) -> None:
+    """Each task is in exactly one queue after every kill, and another promoter ends the rest."""
     fresh.add("api", deployment="compose")
     queue = fresh.queue()
     many = [{"task_type": "echo", "priority": "low"}] * TASKS
-    answer = told(queue.client.post("/api/v1/tasks/batch", json={"tasks": many}))
+    answer = expect_success(queue.client.post("/api/v1/tasks/batch", json={"tasks": many}))
     tasks = sorted(each["task_id"] for each in answer["tasks"])
-    promoter = fresh.node("scheduler", deployment="compose", pace=PACE)
-    chance = random.Random(28)
-    seen: list[int] = []
+    promoter = fresh.node("scheduler", deployment="compose", intervals=INTERVALS)
+    counts: list[int] = []
 
-    def waiting() -> list[str]:
+    def list_waiting() -> list[str]:
         with fresh.redis.pipeline() as pipe:
             for priority in ("high", "medium", "low"):
                 pipe.zrange(f"queue:{priority}", 0, -1)
             return [task for found in pipe.execute() for task in found]
 
-    for _ in range(ROUNDS):
+    for chance in chaos.rounds(2):
         before = fresh.redis.zcard("queue:high")
         promoter.begin()
-        wait_until(lambda: fresh.redis.zcard("queue:high"), "it has begun", _moved_on(before))
+        wait_until(lambda: fresh.redis.zcard("queue:high"), "it has begun", _has_progressed(before))
         time.sleep(chance.uniform(0, 0.05))
         promoter.kill()
-        assert sorted(waiting()) == tasks
-        seen.append(fresh.redis.zcard("queue:high"))
+        assert sorted(list_waiting()) == tasks
+        counts.append(fresh.redis.zcard("queue:high"))
     promoter.begin()
     wait_until(lambda: fresh.redis.zcard("queue:high"), "all are raised", lambda high: high == TASKS)
-    assert sorted(waiting()) == tasks
-    print(f"{ROUNDS} kills after {seen} of {TASKS} tasks were raised: each task is where it belongs, once")
+    assert sorted(list_waiting()) == tasks
+    chaos.count(kills=len(counts), tasks=TASKS, lost=0)
 
 
-def _moved_on(before: int) -> Callable[[int], bool]:
+def _has_progressed(before: int) -> Callable[[int], bool]:
     return lambda high: high != before or high == TASKS

@@ -1,4 +1,4 @@
-"""Scripts that Redis forgets in the middle of everything."""
+"""Scripts that Redis loses during operation (SCRIPT FLUSH)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ TASKS = 60
 
 
 @pytest.mark.req("PQ-164")
-def test_scripts_that_are_gone_are_loaded_again(fresh: Stack) -> None:
-    """No call fails while all scripts are forgotten again and again, and each task is run once."""
-    fresh.add("api", pace=BRISK)
-    fresh.add("worker", pace=BRISK)
+def test_lost_scripts_are_loaded_again(fresh: Stack) -> None:
+    """No call fails while all scripts are flushed again and again, and each task is run once."""
+    fresh.add("api", intervals=BRISK)
+    fresh.add("worker", intervals=BRISK)
     over = threading.Event()
 
-    def forget() -> None:
+    def flush_scripts() -> None:
         with Redis.from_url(fresh.servers.redis_url) as there:
             while not over.wait(0.02):
                 there.script_flush()
 
-    forgetting = threading.Thread(target=forget)
+    forgetting = threading.Thread(target=flush_scripts)
     forgetting.start()
     try:
         queue = fresh.queue()

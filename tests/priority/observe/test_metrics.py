@@ -1,4 +1,4 @@
-"""What the queue tells of itself: numbers of all processes together, the same from each."""
+"""Metrics of the queue: sums over all processes, the same from each."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from codegen.rules.metrics.promql import selectors
+from codegen.rules.metrics.promql import parse_selectors
 from tests.priority.conftest import NewServers
 from tests.support import quick_yaml
 from tests.support.priority.metrics_scrape import scrape
-from tests.support.priority.rule_tests import firing
-from tests.support.priority.stack import BRISK, Queue, Stack, told, wait_until
+from tests.support.priority.rule_tests import find_firing
+from tests.support.priority.stack import BRISK, Queue, Stack, expect_success, wait_until
 
 ROOT = Path(__file__).parents[3]
 PRIORITIES = ("high", "medium", "low")
@@ -23,7 +23,7 @@ STATES = ("queued", "executing", "completed", "failed", "cancelled", "dead_lette
 ENDS = ("completed", "failed", "cancelled", "dead_letter")
 MICROSECONDS = 1_000_000
 DEAD_AFTER_S = 3600
-"""So long that nobody is given up whom a test has not made silent."""
+"""So long that no worker counts as dead that a test has not silenced."""
 EXPECTED = {
     "queue_depth": "gauge",
     "queue_age_seconds": "gauge",
@@ -42,7 +42,7 @@ EXPECTED = {
 
 
 @pytest.mark.req("PQ-121", "PQ-230", "PQ-232")
-def test_a_new_queue_tells_every_series_as_zero(queue: Queue) -> None:
+def test_a_new_queue_exports_every_series_as_zero(queue: Queue) -> None:
     """Names, types and all values of all labels, before anything has happened."""
     found = scrape(queue.client)
     assert {name: found.families[name].type for name in EXPECTED} == EXPECTED
@@ -70,8 +70,8 @@ def test_a_new_queue_tells_every_series_as_zero(queue: Queue) -> None:
 
 
 @pytest.mark.req("PQ-219")
-def test_how_many_wait(queue: Queue) -> None:
-    """As the queues themselves say."""
+def test_depth_of_each_queue(queue: Queue) -> None:
+    """Equal to the queues themselves."""
     for number, priority in enumerate(PRIORITIES, 1):
         for _ in range(number):
             queue.submit(priority=priority)
@@ -81,41 +81,41 @@ def test_how_many_wait(queue: Queue) -> None:
 
 
 @pytest.mark.req("PQ-220")
-def test_how_long_they_have_waited(queue: Queue) -> None:
+def test_ages_of_waiting_tasks(queue: Queue) -> None:
     """A hundred with known ages: half are not older than 50 seconds, 95 not older than 95."""
     began = time.monotonic()
     now = int(queue.redis.time()[0])
     queue.redis.zadd("queue:medium", {f"t{age}": (now - age) * MICROSECONDS for age in range(1, 101)})
     found = scrape(queue.client)
-    # They grow older until somebody looks, however long that takes; and the moment above is a whole second.
+    # They grow older until the scrape, however long that takes; and the moment above is a whole second.
     later = time.monotonic() - began + 1
     ages = {"p50": 50, "p95": 95, "p99": 99}
     for percentile, age in ages.items():
-        told = found.value("queue_age_seconds", priority="medium", percentile=percentile)
-        assert age - 1 <= told <= age + 1 + later
+        exported = found.value("queue_age_seconds", priority="medium", percentile=percentile)
+        assert age - 1 <= exported <= age + 1 + later
     assert 100 <= found.value("queue_oldest_seconds", priority="medium") <= 100 + later
     assert found.value("queue_age_seconds", priority="low", percentile="p99") == 0
 
 
 @pytest.mark.req("PQ-221")
-def test_promotions_are_counted_by_step(lively: Queue) -> None:
-    """An over-aged task of low priority makes both steps and counts once for each."""
-    queue = lively
+def test_promotions_are_counted_by_step(brisk_queue: Queue) -> None:
+    """A task of low priority that is over-aged makes both steps and counts once for each."""
+    queue = brisk_queue
     task = queue.submit(priority="low")
-    _put_back(queue, task, "low", int(queue.hash(task)["queued_at"]) - 1_300 * MICROSECONDS)
-    wait_until(lambda: queue.queues_of(task), "it is high", lambda seen: seen == ["high"])
+    _backdate(queue, task, "low", int(queue.read_hash(task)["queued_at"]) - 1_300 * MICROSECONDS)
+    wait_until(lambda: queue.list_queues(task), "it is high", lambda seen: seen == ["high"])
     found = scrape(queue.client)
     assert found.value("tasks_promoted_total", **{"from": "low", "to": "medium"}) == 1
     assert found.value("tasks_promoted_total", **{"from": "medium", "to": "high"}) == 1
 
 
 @pytest.mark.req("PQ-222")
-def test_durations_go_from_submission_to_end(queue: Queue) -> None:
-    """A task that was submitted 100 seconds ago took 100 seconds, in the bucket up to 300."""
+def test_durations_are_measured_from_submission_to_end(queue: Queue) -> None:
+    """A task that was submitted 100 seconds ago has a duration of 100 seconds, in the bucket up to 300."""
     began = time.monotonic()
     worker = queue.register()
     task = queue.submit(priority="high")
-    created = int(queue.hash(task)["created_at"])
+    created = int(queue.read_hash(task)["created_at"])
     queue.redis.hset(f"tasks:{task}", "created_at", created - 100 * MICROSECONDS)
     queue.complete(worker, queue.claim(worker))
     labels = {"priority": "high", "status": "completed"}
@@ -129,9 +129,9 @@ def test_durations_go_from_submission_to_end(queue: Queue) -> None:
 
 
 @pytest.mark.req("PQ-223", "PQ-228", "PQ-229", "PQ-197", "PQ-218", "PQ-227")
-def test_failures_are_counted_by_cause(lively: Queue) -> None:
-    """One retry for each cause, one task that is not tried again, and one dead letter."""
-    queue = lively
+def test_failures_are_counted_by_cause(brisk_queue: Queue) -> None:
+    """One retry for each cause, one task that is not retried, and one dead letter."""
+    queue = brisk_queue
     worker, silent = queue.register(), queue.register()
     late = queue.submit(priority="high")
     queue.claim(worker)
@@ -142,15 +142,15 @@ def test_failures_are_counted_by_cause(lively: Queue) -> None:
     queue.run_out_of_time(late)
     queue.silence(silent, DEAD_AFTER_S + 1)
     wait_until(
-        lambda: [queue.hash(each)["retry_count"] for each in (late, lost, reported)],
-        "each was given back once",
+        lambda: [queue.read_hash(each)["retry_count"] for each in (late, lost, reported)],
+        "each was requeued once",
         lambda seen: seen == ["1", "1", "1"],
     )
     for task in (late, lost, reported):
         queue.cancel(task)
     queue.submit(priority="low")
     assert queue.fail(worker, queue.claim(worker), retriable=False) == "failed"
-    queue.bury(worker, priority="low")
+    queue.make_dead_letter(worker, priority="low")
     found = scrape(queue.client)
     retries = {labels: value for labels, value in found.series("task_retries_total").items() if value}
     assert {(dict(each)["priority"], dict(each)["reason"]): value for each, value in retries.items()} == {
@@ -166,14 +166,14 @@ def test_failures_are_counted_by_cause(lively: Queue) -> None:
 
 @pytest.mark.req("PQ-224")
 def test_states_are_those_of_the_hashes(queue: Queue) -> None:
-    """After a mixed run, what is told is what a look at every task finds."""
+    """After a mixed run, the metrics equal a count over all tasks."""
     worker = queue.register(capacity=10)
     for _ in range(3):
         queue.submit()
     queue.complete(worker, queue.claim(worker))
     queue.fail(worker, queue.claim(worker), retriable=False)
     queue.claim(worker)
-    queue.bury(worker)
+    queue.make_dead_letter(worker)
     queue.cancel(queue.submit())
     for _ in range(4):
         queue.submit()
@@ -188,29 +188,29 @@ def test_states_are_those_of_the_hashes(queue: Queue) -> None:
 
 @pytest.mark.req("PQ-225", "PQ-226")
 def test_workers_and_their_load(queue: Queue) -> None:
-    """Three of five places are in use; draining ones count, and without any there is nothing to be used."""
+    """Three of five slots are in use; draining workers count, and without any there is no capacity."""
     worker = queue.register(capacity=5)
     for _ in range(3):
         queue.submit()
     assert len(queue.poll(worker, 5)) == 3
     found = scrape(queue.client)
     assert found.value("worker_capacity_used_ratio") == pytest.approx(0.6)
-    told(queue.beat(queue.register(capacity=1), status="draining"))
+    expect_success(queue.beat(queue.register(capacity=1), status="draining"))
     found = scrape(queue.client)
     assert [found.value("workers_total", status=each) for each in ("active", "draining", "dead")] == [1, 1, 0]
     assert found.value("worker_capacity_used_ratio") == pytest.approx(0.5)
 
 
 @pytest.mark.req("PQ-231")
-def test_two_processes_tell_the_same(shared: Stack, queue: Queue) -> None:
-    """Whatever each of them did: the greatest over both is the truth, and nothing counts twice."""
-    one, other = queue, shared.queue(shared.add("api"))
+def test_two_processes_export_the_same(shared_stack: Stack, queue: Queue) -> None:
+    """Whatever each of them did: the maximum over both is the truth, and nothing counts twice."""
+    one, other = queue, shared_stack.queue(shared_stack.add("api"))
     worker = one.register(capacity=10)
     for number in range(6):
         (one, other)[number % 2].submit(priority="low")
     for each in (one, other):
         each.complete(worker, each.claim(worker))
-    one.bury(worker, priority="high")
+    one.make_dead_letter(worker, priority="high")
     found = [scrape(each.client) for each in (one, other)]
     for name in ("queue_depth", "task_state_total", "task_duration_seconds_count", "tasks_dlq", "workers"):
         assert found[0].series(name) == found[1].series(name)
@@ -227,26 +227,26 @@ def test_every_metric_of_an_alert_is_in_the_scrape(queue: Queue) -> None:
     rules = quick_yaml.read((ROOT / "generated/priority/deploy/alerts.yaml").read_text())["groups"][0][
         "rules"
     ]
-    named = {each.metric for rule in rules for each in selectors(rule["expr"])}
+    named = {each.metric for rule in rules for each in parse_selectors(rule["expr"])}
     assert named <= scrape(queue.client).names()
 
 
 @pytest.mark.req("PQ-238")
 @pytest.mark.parametrize(("age", "fires"), [(1501, True), (1400, False)])
-def test_a_promoter_that_does_nothing_is_noticed(queue: Queue, age: int, fires: bool) -> None:
+def test_a_stuck_promoter_is_detected(queue: Queue, age: int, fires: bool) -> None:
     """A task of low priority is still in its own queue after 25 minutes: the alert sees it in the scrape."""
     task = queue.submit(priority="low")
-    _put_back(queue, task, "low", (int(queue.redis.time()[0]) - age) * MICROSECONDS)
+    _backdate(queue, task, "low", (int(queue.redis.time()[0]) - age) * MICROSECONDS)
     rules = quick_yaml.read((ROOT / "generated/priority/deploy/alerts.yaml").read_text())["groups"][0][
         "rules"
     ]
     rule = next(each for each in rules if each["alert"] == "PromotionStuck")
     samples = {labels: [(0.0, value)] for labels, value in scrape(queue.client).samples.items()}
-    assert bool(firing(rule, samples, 0.0)) is fires
+    assert bool(find_firing(rule, samples, 0.0)) is fires
 
 
 @pytest.mark.req("PQ-246")
-def test_the_four_areas_are_watched() -> None:
+def test_the_four_areas_have_metrics_and_rows() -> None:
     """Queues, durations, workers and errors each have metrics; the dashboard has a row for each."""
     metrics = quick_yaml.read((ROOT / "spec/priority/metrics.yaml").read_text())["metrics"]
     areas = {row.get("area") for row in metrics.values()}
@@ -255,21 +255,21 @@ def test_the_four_areas_are_watched() -> None:
 
 @pytest.fixture(scope="module")
 def brisk(new_servers: NewServers, logs: Path) -> Iterator[Stack]:
-    """An API where everything that is due happens soon."""
-    with Stack(new_servers(), logs) as made:
-        made.add("api", pace=BRISK, WORKER_DEAD_SECONDS=str(DEAD_AFTER_S))
-        yield made
+    """An API where all due transitions happen soon."""
+    with Stack(new_servers(), logs) as stack:
+        stack.add("api", intervals=BRISK, WORKER_DEAD_SECONDS=str(DEAD_AFTER_S))
+        yield stack
 
 
 @pytest.fixture
-def lively(brisk: Stack) -> Queue:
+def brisk_queue(brisk: Stack) -> Queue:
     """The same with nothing in it."""
     brisk.redis.flushdb()
     return brisk.queue()
 
 
-def _put_back(queue: Queue, task: str, priority: str, then: int) -> None:
-    """Makes a task as old as it should be: in its record, its queue and the part of the queue."""
+def _backdate(queue: Queue, task: str, priority: str, then: int) -> None:
+    """Make a task as old as it should be: in its record, its queue and the part of the queue."""
     queue.redis.hset(f"tasks:{task}", mapping={"created_at": then, "queued_at": then})
     queue.redis.zadd(f"queue:{priority}", {task: then})
     for key in queue.redis.scan_iter(f"queue:{priority}:cap:*"):

@@ -1,11 +1,10 @@
-"""A producer without an event loop: whatever comes of a submit is what comes of it with one."""
+"""The blocking producer, without an event loop: every outcome equals that of the asynchronous one."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,10 +18,10 @@ from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection.blocking import BlockingLine
 from runtime.stores.redis.given import unpacked
 from tests.support.orchestrator.sql_session import Sql
-from tests.support.priority.stack import Queue, Servers, Stack, told, wait_until
+from tests.support.priority.stack import Queue, Servers, Stack, expect_success, wait_until
 
 OWN = ("_id", "_at")
-"""How the names end of what no two tasks share."""
+"""Suffixes of the field names in which any two tasks differ."""
 OUTBOX = "history:outbox"
 
 
@@ -31,36 +30,29 @@ def environ(servers: Servers, **settings: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def tasks(shared: Stack) -> Iterator[BlockingProducer]:
-    """A producer that shares the Redis of the API."""
-    with BlockingProducer(environ(shared.servers)) as made:
-        yield made
+def tasks(shared_stack: Stack) -> Iterator[BlockingProducer]:
+    """A producer on the Redis of the API."""
+    with BlockingProducer(environ(shared_stack.servers)) as producer:
+        yield producer
 
 
 @pytest.fixture
-def own_server(tmp_path: Path) -> Iterator[EmbeddedRedis]:
-    """A Redis that a test may do anything to; what it acknowledges is on disk."""
-    made = EmbeddedRedis(tmp_path / "own", settings={"appendfsync": "always"})
-    made.start()
-    yield made
-    made.remove()
+def own_producer(own_redis: EmbeddedRedis) -> Iterator[BlockingProducer]:
+    """A producer on that server; it never reads the history."""
+    with BlockingProducer(
+        environ(Servers(own_redis.url, "postgresql://nobody@127.0.0.1:9/none"))
+    ) as producer:
+        yield producer
 
 
-@pytest.fixture
-def alone(own_server: EmbeddedRedis) -> Iterator[BlockingProducer]:
-    """A producer at that server; no history is ever asked for."""
-    with BlockingProducer(environ(Servers(own_server.url, "postgresql://nobody@127.0.0.1:9/none"))) as made:
-        yield made
-
-
-def waiting(server: EmbeddedRedis) -> set[str]:
-    """The tasks that wait there."""
+def list_waiting(server: EmbeddedRedis) -> set[str]:
+    """The tasks in its queues."""
     with Redis.from_url(server.url, decode_responses=True) as there:
         return {*there.zrange("queue:medium", 0, -1)}
 
 
-def requests() -> list[SubmitTaskRequest]:
-    """What is accepted, found again and refused: by its key, by the guard, and for want of room."""
+def make_requests() -> list[SubmitTaskRequest]:
+    """Requests that are accepted, found again and refused: by their key, by the guard, and when full."""
     return [
         task("plain"),
         task("full", {"ü": [1, None]}, priority=HIGH, required_capabilities=["gpu"], max_retries=7),
@@ -73,38 +65,38 @@ def requests() -> list[SubmitTaskRequest]:
     ]
 
 
-def test_every_outcome_is_that_of_the_other_producer(queue: Queue, shared: Stack) -> None:
-    """What is stored, what is found, and which fields are named when something is refused."""
-    settings = environ(shared.servers, MAX_QUEUE_DEPTH="3")
+def test_every_outcome_equals_that_of_the_other_producer(queue: Queue, shared_stack: Stack) -> None:
+    """The stored task, the task of a known key, and the fields that a refusal names."""
+    settings = environ(shared_stack.servers, MAX_QUEUE_DEPTH="3")
 
-    def stored(key: str) -> dict[str, str]:
-        return {name: value for name, value in queue.hash(key).items() if not name.endswith(OWN)}
+    def read_stored(key: str) -> dict[str, str]:
+        return {name: value for name, value in queue.read_hash(key).items() if not name.endswith(OWN)}
 
-    def outcomes(submit: Callable[[SubmitTaskRequest], str]) -> list[Any]:
+    def list_outcomes(submit: Callable[[SubmitTaskRequest], str]) -> list[Any]:
         queue.redis.flushdb()
-        found, known = list[Any](), list[str]()
-        for each in requests():
+        found, known_ids = list[Any](), list[str]()
+        for each in make_requests():
             try:
                 key = submit(each)
             except Condition as refused:
                 found.append((type(refused), str(refused)))
             else:
-                found.append((known.index(key) if key in known else None, stored(key)))
-                known.append(key)
+                found.append((known_ids.index(key) if key in known_ids else None, read_stored(key)))
+                known_ids.append(key)
         return found
 
-    async def with_loop() -> list[Any]:
+    async def submit_with_loop() -> list[Any]:
         async with Producer(settings) as producer:
             loop = asyncio.get_running_loop()
 
             def submit(request: SubmitTaskRequest) -> str:
                 return asyncio.run_coroutine_threadsafe(producer.submit(request), loop).result()
 
-            return await asyncio.to_thread(outcomes, submit)
+            return await asyncio.to_thread(list_outcomes, submit)
 
     with BlockingProducer(settings) as blocking:
-        without = outcomes(blocking.submit)
-    assert without == asyncio.run(with_loop())
+        without = list_outcomes(blocking.submit)
+    assert without == asyncio.run(submit_with_loop())
     assert [each[0] for each in without] == [
         None,
         None,
@@ -119,17 +111,17 @@ def test_every_outcome_is_that_of_the_other_producer(queue: Queue, shared: Stack
     assert queue.redis.zcard("queue:medium") == 2
 
 
-def test_many_are_answered_each_by_itself(queue: Queue, shared: Stack) -> None:
-    """More than one script takes; in their order, and those that there is no room for are told so."""
-    with BlockingProducer(environ(shared.servers, MAX_QUEUE_DEPTH="700")) as limited:
+def test_many_are_answered_one_by_one(queue: Queue, shared_stack: Stack) -> None:
+    """More than one script accepts; in their order, and those beyond the limit are refused."""
+    with BlockingProducer(environ(shared_stack.servers, MAX_QUEUE_DEPTH="700")) as limited:
         answers = limited.submit_all([task("t", {"n": n}) for n in range(800)])
     assert [each.HasField("refused") for each in answers] == [False] * 700 + [True] * 100
     assert [each.queue_position for each in answers[:700]] == [*range(1, 701)]
     assert queue.redis.zrange("queue:medium", 0, -1) == [each.task_id for each in answers[:700]]
 
 
-def test_it_works_where_an_event_loop_runs(queue: Queue, tasks: BlockingProducer) -> None:
-    """It holds that loop up, as any call does that blocks, and asks nothing of it."""
+def test_it_works_within_a_running_event_loop(queue: Queue, tasks: BlockingProducer) -> None:
+    """It blocks that loop, as any blocking call does, and does not use it."""
 
     async def submit() -> list[str]:
         return [tasks.submit(task("t")) for _ in range(3)]
@@ -137,22 +129,22 @@ def test_it_works_where_an_event_loop_runs(queue: Queue, tasks: BlockingProducer
     assert asyncio.run(submit()) == queue.redis.zrange("queue:medium", 0, -1)
 
 
-def test_threads_take_turns(queue: Queue, tasks: BlockingProducer) -> None:
-    """Each is told of its own task."""
+def test_threads_are_serialised(queue: Queue, tasks: BlockingProducer) -> None:
+    """Each gets the id of its own task."""
     with ThreadPoolExecutor(4) as threads:
         found = [*threads.map(lambda n: (n, tasks.submit(task(f"t{n}"))), range(60))]
     assert len({key for _, key in found}) == 60
-    assert all(queue.hash(key)["task_type"] == f"t{n}" for n, key in found)
+    assert all(queue.read_hash(key)["task_type"] == f"t{n}" for n, key in found)
 
 
-def test_a_task_that_redis_has_forgotten_is_found_in_the_history(
-    queue: Queue, shared: Stack, tasks: BlockingProducer
+def test_a_task_that_expired_in_redis_is_found_in_the_history(
+    queue: Queue, shared_stack: Stack, tasks: BlockingProducer
 ) -> None:
-    """Its key outlives it, so it is looked up where ended tasks are kept."""
+    """Its key outlives it, so it is looked up in the history."""
     key = tasks.submit(task("t", idempotency_key="kept"))
-    told(queue.cancel(key))
-    wait_until(lambda: queue.redis.xlen(OUTBOX), "the history has it", lambda left: not left)
-    with Sql(shared.servers.database_url) as sql:
+    expect_success(queue.cancel(key))
+    wait_until(lambda: queue.redis.xlen(OUTBOX), "the history has it", lambda rows: not rows)
+    with Sql(shared_stack.servers.database_url) as sql:
         count = "SELECT count(*) FROM task_changes WHERE task_id = $1"
         wait_until(lambda: sql.value(count, key), "both changes are there", lambda seen: seen == 2)
     queue.redis.delete(f"tasks:{key}")
@@ -161,71 +153,71 @@ def test_a_task_that_redis_has_forgotten_is_found_in_the_history(
         tasks.submit(task("other", idempotency_key="kept"))
 
 
-def test_scripts_that_the_server_forgot_are_brought_along(own_server: EmbeddedRedis, alone: Any) -> None:
-    first = alone.submit(task("t"))
-    with Redis.from_url(own_server.url) as there:
+def test_scripts_that_the_server_lost_are_sent_again(own_redis: EmbeddedRedis, own_producer: Any) -> None:
+    first = own_producer.submit(task("t"))
+    with Redis.from_url(own_redis.url) as there:
         there.script_flush()
-    second = alone.submit(task("t"))
-    assert waiting(own_server) == {first, second}
+    second = own_producer.submit(task("t"))
+    assert list_waiting(own_redis) == {first, second}
 
 
-def test_a_server_that_was_restarted_is_connected_to_again(own_server: EmbeddedRedis, alone: Any) -> None:
-    """Between two submits, of which neither is lost and neither is there twice."""
-    first = alone.submit(task("t"))
-    own_server.kill()
-    own_server.start()
-    second = alone.submit(task("t"))
-    assert waiting(own_server) == {first, second}
+def test_a_restarted_server_is_reconnected(own_redis: EmbeddedRedis, own_producer: Any) -> None:
+    """Between two submits, of which neither is lost and neither is stored twice."""
+    first = own_producer.submit(task("t"))
+    own_redis.kill()
+    own_redis.start()
+    second = own_producer.submit(task("t"))
+    assert list_waiting(own_redis) == {first, second}
 
 
-def test_a_server_that_is_away_is_told_of(own_server: EmbeddedRedis, alone: Any) -> None:
-    """By the condition of the API; once it is back all goes on."""
-    own_server.kill()
+def test_an_unreachable_server_is_an_error(own_redis: EmbeddedRedis, own_producer: Any) -> None:
+    """By the condition of the API; once it is back submits succeed."""
+    own_redis.kill()
     for _ in range(2):
         with pytest.raises(errors.ServiceUnavailable):
-            alone.submit(task("t"))
-    own_server.start()
-    found = alone.submit(task("t"))
-    assert waiting(own_server) == {found}
+            own_producer.submit(task("t"))
+    own_redis.start()
+    found = own_producer.submit(task("t"))
+    assert list_waiting(own_redis) == {found}
 
 
-def test_a_submit_whose_answer_was_lost_is_sent_again(
-    own_server: EmbeddedRedis, alone: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_submit_whose_answer_was_lost_is_repeated(
+    own_redis: EmbeddedRedis, own_producer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The script has run when the connection breaks: the caller learns of its task, and there is one."""
-    alone.submit(task("first"))
-    losing(monkeypatch, ConnectionResetError("reset"))
-    second = alone.submit(task("second"))
-    assert len(waiting(own_server)) == 2 and second in waiting(own_server)
+    """The script has run when the connection breaks: the caller gets its task, and there is one."""
+    own_producer.submit(task("first"))
+    lose_next_answer(monkeypatch, ConnectionResetError("reset"))
+    second = own_producer.submit(task("second"))
+    assert len(list_waiting(own_redis)) == 2 and second in list_waiting(own_redis)
 
 
-def test_whoever_is_interrupted_leaves_no_answer_to_the_next(
-    own_server: EmbeddedRedis, alone: Any, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_submit_does_not_affect_the_next(
+    own_redis: EmbeddedRedis, own_producer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone.submit(task("first"))
-    losing(monkeypatch, KeyboardInterrupt())
+    own_producer.submit(task("first"))
+    lose_next_answer(monkeypatch, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        alone.submit(task("second"))
-    third = alone.submit(task("third"))
-    with Redis.from_url(own_server.url, decode_responses=True) as there:
+        own_producer.submit(task("second"))
+    third = own_producer.submit(task("third"))
+    with Redis.from_url(own_redis.url, decode_responses=True) as there:
         assert unpacked(there.hgetall(f"tasks:{third}"))["task_type"] == "third"
-    assert len(waiting(own_server)) == 3
+    assert len(list_waiting(own_redis)) == 3
 
 
 def test_a_fork_has_a_connection_of_its_own(
-    own_server: EmbeddedRedis, alone: Any, monkeypatch: pytest.MonkeyPatch
+    own_redis: EmbeddedRedis, own_producer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever finds itself to be another process leaves the socket of the first one alone."""
-    alone.submit(task("parent"))
-    before = alone._tasks._channel._stores._servers[own_server.url]._lines["main"]
+    """In another process the producer does not use the socket of the first one."""
+    own_producer.submit(task("parent"))
+    before = own_producer._tasks._channel._stores._servers[own_redis.url]._lines["main"]
     monkeypatch.setattr("runtime.stores.redis.connection.blocking.os.getpid", lambda: -1)
-    alone.submit(task("child"))
-    assert alone._tasks._channel._stores._servers[own_server.url]._lines["main"] is not before
-    assert len(waiting(own_server)) == 2
+    own_producer.submit(task("child"))
+    assert own_producer._tasks._channel._stores._servers[own_redis.url]._lines["main"] is not before
+    assert len(list_waiting(own_redis)) == 2
 
 
-def losing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Has the next exchange fail after the server has answered, and none after it."""
+def lose_next_answer(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Make the next exchange fail after the server has answered, and none after it."""
     answers = BlockingLine._answers
 
     def lose(self: BlockingLine, wanted: int) -> list[Any]:

@@ -13,11 +13,9 @@ import anyio
 import httpx
 import pytest
 
-from generated.queuey import messages as queuey
-from generated.queuey.system import SYSTEM as QUEUEY
-from generated.taskqueue.clients import ResultInternalServiceClient
-from generated.taskqueue.messages import GetResultRequest, GetResultResponse
-from generated.taskqueue.system import SYSTEM as TASKQUEUE
+from generated.studio.clients import ArchiveServiceClient
+from generated.studio.messages import Film, GetPrintRequest, GetPrintResponse, WithdrawFilmRequest
+from generated.studio.system import SYSTEM
 from runtime.call import Call
 from runtime.call.endpoint import Endpoint, make_endpoints
 from runtime.call.identity import Authenticator
@@ -27,31 +25,31 @@ from runtime.transport.http.server import HttpServer
 from runtime.transport.in_process import LocalChannel
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
-from tests.runtime.transport.grpc.direct.support.grpc_fixtures import get_result, grpc_channel, serving_system
+from tests.runtime.transport.grpc.direct.support.grpc_fixtures import get_print, grpc_channel, serve_system
 from tests.support.plain_http import NO_TLS
 
 WORLD = RealWorld()
-CANCEL = next(
-    each for service in QUEUEY.services.values() for each in service.methods if each.name == "CancelJob"
+WITHDRAW = next(
+    each for service in SYSTEM.services.values() for each in service.methods if each.name == "WithdrawFilm"
 )
 Wait = Callable[[str], Awaitable[None]]
 seen: ContextVar[str] = ContextVar("seen", default="nothing")
 
 
 class Setting:
-    """A handler that sets a context variable and notes what was set when it began."""
+    """A handler that sets a context variable, and records its value at the start of the call."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
         self.tasks: set[asyncio.Task[Any] | None] = set()
 
-    async def answer(self, _request: GetResultRequest, _call: Call) -> GetResultResponse:
+    async def answer(self, _request: GetPrintRequest, _call: Call) -> GetPrintResponse:
         self._note()
-        return GetResultResponse(found=True)
+        return GetPrintResponse(found=True)
 
-    async def cancel(self, request: queuey.CancelJobRequest, _call: Call) -> queuey.Job:
+    async def withdraw(self, request: WithdrawFilmRequest, _call: Call) -> Film:
         self._note()
-        return queuey.Job(job_id=request.job_id)
+        return Film(film_id=request.film_id)
 
     def _note(self) -> None:
         self.found.append(seen.get())
@@ -60,13 +58,13 @@ class Setting:
 
 
 @asynccontextmanager
-async def listening(handle: Any) -> AsyncIterator[int]:
+async def listen(handle: Any) -> AsyncIterator[int]:
     """The port of an HTTP listener that has one method."""
     log, metrics = Log("test", "INFO", WORLD, Lines()), Metrics()
-    handler = SimpleNamespace(**{CANCEL.attribute: handle})
-    endpoint = Endpoint(QUEUEY, CANCEL, handler, WORLD, log, metrics)
-    authenticator = Authenticator(QUEUEY, None, "client", has_certificates=False)
-    server = HttpServer(QUEUEY, [endpoint], authenticator, WORLD, log, metrics)
+    handler = SimpleNamespace(**{WITHDRAW.attribute: handle})
+    endpoint = Endpoint(SYSTEM, WITHDRAW, handler, WORLD, log, metrics)
+    authenticator = Authenticator(SYSTEM, None, "visitor", has_certificates=False)
+    server = HttpServer(SYSTEM, [endpoint], authenticator, WORLD, log, metrics)
     port = await server.start("127.0.0.1", 0)
     try:
         yield port
@@ -80,9 +78,9 @@ def client(port: int) -> httpx.AsyncClient:
 
 async def test_a_grpc_call_sees_nothing_of_the_one_before_on_its_connection() -> None:
     handler = Setting()
-    async with serving_system(handler.answer) as (port, server), grpc_channel(port) as asking:
+    async with serve_system(handler.answer) as (port, server), grpc_channel(port) as asking:
         for _ in range(3):
-            await get_result(asking)(GetResultRequest(job_id="x"), timeout=60)
+            await get_print(asking)(GetPrintRequest(film_id="x"), timeout=60)
         assert len(server._calls.connections) == 1
     assert handler.found == ["nothing"] * 3
     assert len(handler.tasks) == 3
@@ -90,10 +88,10 @@ async def test_a_grpc_call_sees_nothing_of_the_one_before_on_its_connection() ->
 
 async def test_an_http_request_sees_nothing_of_the_one_before_on_its_connection() -> None:
     handler = Setting()
-    async with listening(handler.cancel) as port, client(port) as asking:
+    async with listen(handler.withdraw) as port, client(port) as asking:
         for number in range(3):
-            answer = await asking.post(f"/jobs/{number}/cancel", json={})
-            assert (answer.status_code, answer.json()["job_id"]) == (200, str(number))
+            answer = await asking.post(f"/films/{number}/withdraw", json={})
+            assert (answer.status_code, answer.json()["filmId"]) == (200, str(number))
     assert handler.found == ["nothing"] * 3
     assert len(handler.tasks) == 3
 
@@ -101,8 +99,8 @@ async def test_an_http_request_sees_nothing_of_the_one_before_on_its_connection(
 async def test_an_http_request_that_comes_early_sees_nothing_of_the_one_before() -> None:
     """The end of one request begins the next that has already come on the connection."""
     handler = Setting()
-    request = b"POST /jobs/1/cancel HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n"
-    async with listening(handler.cancel) as port:
+    request = b"POST /films/1/withdraw HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n"
+    async with listen(handler.withdraw) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write((request + b"\r\n") * 2 + request + b"connection: close\r\n\r\n")
         async with asyncio.timeout(60):
@@ -116,19 +114,19 @@ async def test_a_call_within_a_process_is_a_function_call_within_its_callers_cal
     """It shares the variables of its caller, and the next call from outside sees none of them."""
     inner = Setting()
     log = Log("test", "INFO", WORLD, Lines())
-    hosted = SimpleNamespace(get_result=inner.answer, store_result=inner.answer)
-    within = make_endpoints(TASKQUEUE, {"ResultInternalService": hosted}, WORLD, log, Metrics())
-    results = ResultInternalServiceClient(LocalChannel(TASKQUEUE, within, "gateway"))
+    hosted = SimpleNamespace(get_print=inner.answer, store_print=inner.answer)
+    within = make_endpoints(SYSTEM, {"ArchiveService": hosted}, WORLD, log, Metrics())
+    archive = ArchiveServiceClient(LocalChannel(SYSTEM, within, "desk"))
     after: list[str] = []
 
-    async def outer(request: GetResultRequest, call: Call) -> GetResultResponse:
-        answer = await results.get_result(request, call)
+    async def outer(request: GetPrintRequest, call: Call) -> GetPrintResponse:
+        answer = await archive.get_print(request, call)
         after.append(seen.get())
         return answer
 
-    async with serving_system(outer) as (port, _), grpc_channel(port) as asking:
+    async with serve_system(outer) as (port, _), grpc_channel(port) as asking:
         for _ in range(2):
-            await get_result(asking)(GetResultRequest(job_id="x"), timeout=60)
+            await get_print(asking)(GetPrintRequest(film_id="x"), timeout=60)
     assert inner.found == ["nothing"] * 2
     assert after == ["a call"] * 2
 
@@ -169,7 +167,7 @@ WAITS = [wait_in_a_scope, wait_until_a_scope_ends, wait_for_a_group, wait_for_ht
 @asynccontextmanager
 async def somewhere() -> AsyncIterator[str]:
     """An address that answers."""
-    async with listening(Setting().cancel) as port:
+    async with listen(Setting().withdraw) as port:
         yield f"http://127.0.0.1:{port}/nowhere"
 
 
@@ -177,22 +175,22 @@ async def somewhere() -> AsyncIterator[str]:
 async def test_a_handler_called_by_grpc_may_await_anything_first(wait: Wait) -> None:
     async with somewhere() as url:
 
-        async def handle(_request: GetResultRequest, _call: Call) -> GetResultResponse:
+        async def handle(_request: GetPrintRequest, _call: Call) -> GetPrintResponse:
             await wait(url)
-            return GetResultResponse(found=True)
+            return GetPrintResponse(found=True)
 
-        async with serving_system(handle) as (port, _), grpc_channel(port) as asking:
-            assert (await get_result(asking)(GetResultRequest(job_id="x"), timeout=60)).found
+        async with serve_system(handle) as (port, _), grpc_channel(port) as asking:
+            assert (await get_print(asking)(GetPrintRequest(film_id="x"), timeout=60)).found
 
 
 @pytest.mark.parametrize("wait", WAITS)
 async def test_a_handler_called_by_http_may_await_anything_first(wait: Wait) -> None:
     async with somewhere() as url:
 
-        async def handle(request: queuey.CancelJobRequest, _call: Call) -> queuey.Job:
+        async def handle(request: WithdrawFilmRequest, _call: Call) -> Film:
             await wait(url)
-            return queuey.Job(job_id=request.job_id)
+            return Film(film_id=request.film_id)
 
-        async with listening(handle) as port, client(port) as asking:
-            answer = await asking.post("/jobs/7/cancel", json={})
-        assert (answer.status_code, answer.json()["job_id"]) == (200, "7")
+        async with listen(handle) as port, client(port) as asking:
+            answer = await asking.post("/films/7/withdraw", json={})
+        assert (answer.status_code, answer.json()["filmId"]) == (200, "7")

@@ -8,10 +8,10 @@ import grpc
 import pytest
 from msgspec.structs import replace
 
-from generated.taskqueue.errors import JobNotFound, RequestKeyReused, SubmitNotAccepted
-from generated.taskqueue.messages import CANCELED, QUEUED, GetJobRecordRequest, SubmitJobRequest
-from generated.taskqueue.policy import CALLS, COMPENSATION, RESCUE, STANDARD
-from generated.taskqueue.system import SYSTEM
+from generated.studio.errors import FilmNotAccepted, FilmUnknown, OrderReused
+from generated.studio.messages import WAITING, WITHDRAWN, HandInRequest, ReadFilmRequest
+from generated.studio.policy import CALLS, COMPENSATION, RESCUE, STANDARD
+from generated.studio.system import SYSTEM
 from runtime.call.call_policy import apply_call_policy, backoff_seconds
 from runtime.call.conditions import CallFailed, Failure
 from runtime.model.system import CallMode, Method
@@ -23,7 +23,7 @@ RETRYABLE = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"}
 
 
 class Callee:
-    """Fails a number of times in some way, then answers. Each attempt takes some of the world's time."""
+    """Fails a number of times, then answers. Each attempt takes some of the world's time."""
 
     def __init__(self, failure: Failure, failures: int = 99, takes: float = 0.0) -> None:
         self.world = HandWorld()
@@ -51,13 +51,13 @@ class Callee:
     ) -> str:
         deadline = None if seconds is None else self.world.seconds + seconds
         call = make_call(self.world, deadline=deadline, lines=lines)
-        invoke = apply_call_policy(method, self.attempt, "gateway", fixed_mode)
+        invoke = apply_call_policy(method, self.attempt, "desk", fixed_mode)
         answer: str = await invoke(request or method.request(), call.under(mode) if mode else call)
         return answer
 
 
 def down(code: str = "UNAVAILABLE") -> CallFailed:
-    return CallFailed(code, "told to fail", "Test")
+    return CallFailed(code, "set to fail", "Test")
 
 
 @pytest.mark.req("TQ-156", "TQ-157")
@@ -66,7 +66,7 @@ async def test_only_retryable_codes_are_tried_again(code: str) -> None:
     """Of all sixteen codes three are tried four times, and the others once."""
     callee = Callee(down(code))
     with pytest.raises(CallFailed) as failed:
-        await callee.call(METHODS["GetJobRecord"])
+        await callee.call(METHODS["ReadFilm"])
     assert failed.value.grpc == code
     assert len(callee.patience) == (4 if code in RETRYABLE else 1)
 
@@ -75,16 +75,16 @@ async def test_only_retryable_codes_are_tried_again(code: str) -> None:
 @pytest.mark.parametrize(
     ("condition", "attempts"),
     [
-        (JobNotFound(job_id="x"), 1),
-        (RequestKeyReused(client_request_id="x"), 1),
-        (SubmitNotAccepted(), 4),
+        (FilmUnknown(film_id="x"), 1),
+        (OrderReused(order_number="x"), 1),
+        (FilmNotAccepted(), 4),
     ],
 )
 async def test_a_condition_is_tried_again_by_its_code(condition: Failure, attempts: int) -> None:
     """A condition that the callee answered counts like any failure with its code."""
     callee = Callee(condition)
     with pytest.raises(type(condition)):
-        await callee.call(METHODS["GetJobRecord"])
+        await callee.call(METHODS["ReadFilm"])
     assert len(callee.patience) == attempts
 
 
@@ -93,7 +93,7 @@ async def test_pauses_are_drawn_from_zero_to_a_bound_that_doubles() -> None:
     """Three pauses with full jitter: uniform between 0 and 100, 200 and 400 ms."""
     callee = Callee(down())
     with pytest.raises(CallFailed):
-        await callee.call(METHODS["GetJobRecord"])
+        await callee.call(METHODS["ReadFilm"])
     assert callee.world.drawn == [(0.0, 0.1), (0.0, 0.2), (0.0, 0.4)]
     assert callee.world.slept == [0.1, 0.2, 0.4]
 
@@ -120,13 +120,13 @@ async def test_a_submit_is_repeated_only_under_a_key(key: str, attempts: int) ->
     """With a key there are four attempts, blanks being a key too; without one there is exactly one."""
     callee = Callee(down())
     with pytest.raises(CallFailed):
-        await callee.call(METHODS["SubmitJob"], request=SubmitJobRequest(client_request_id=key))
+        await callee.call(METHODS["HandIn"], request=HandInRequest(order_number=key))
     assert len(callee.patience) == attempts
 
 
 @pytest.mark.req("CH-75")
-@pytest.mark.parametrize("name", ["DequeueJob", "RemoveJobIfPresent", "FetchWork", "TransitionJobStatus"])
-async def test_what_is_unsafe_to_repeat_is_not_repeated(name: str) -> None:
+@pytest.mark.parametrize("name", ["TakeFilm", "RemoveFilm", "FetchFilm", "MoveFilm"])
+async def test_an_unsafe_call_is_not_repeated(name: str) -> None:
     """Pops, removals, fetches and swaps are tried once, whatever happens to them."""
     callee = Callee(down())
     with pytest.raises(CallFailed):
@@ -138,25 +138,25 @@ async def test_what_is_unsafe_to_repeat_is_not_repeated(name: str) -> None:
 async def test_an_answer_ends_the_attempts() -> None:
     """The first attempt that is answered is the last, and each that was not is in the log."""
     callee, lines = Callee(down(), failures=2), Lines()
-    assert await callee.call(METHODS["GetJobRecord"], lines=lines) == "answered"
+    assert await callee.call(METHODS["ReadFilm"], lines=lines) == "answered"
     assert len(callee.patience) == 3
     assert [line["attempt"] for line in lines.read_back("call_retried")] == [1, 2]
 
 
 @pytest.mark.req("TQ-163")
 async def test_a_line_of_a_repeated_call_says_which_and_about_what() -> None:
-    """It names the method that is called again, its job and its worker, also where background work calls."""
+    """It names the method that is called again and the entity, also where background work calls."""
     callee, lines = Callee(down(), failures=1), Lines()
-    await callee.call(METHODS["GetJobRecord"], request=GetJobRecordRequest(job_id="j-1"), lines=lines)
+    await callee.call(METHODS["ReadFilm"], request=ReadFilmRequest(film_id="j-1"), lines=lines)
     (line,) = lines.read_back("call_retried")
-    assert (line["method"], line["job_id"]) == ("JobInternalService.GetJobRecord", "j-1")
-    assert "worker_id" not in line
+    assert (line["method"], line["film_id"]) == ("LedgerService.ReadFilm", "j-1")
+    assert "printer_id" not in line
 
 
 @pytest.mark.req("TQ-160", "TQ-161", "CH-74")
 @pytest.mark.parametrize("name", METHODS)
 async def test_every_attempt_has_the_deadline_of_its_method(name: str) -> None:
-    """Where nobody waits, each attempt gets the whole deadline of its method."""
+    """Without a deadline of the caller, each attempt has the whole deadline of its method."""
     callee = Callee(down("INTERNAL"))
     with pytest.raises(CallFailed):
         await callee.call(METHODS[name])
@@ -164,11 +164,11 @@ async def test_every_attempt_has_the_deadline_of_its_method(name: str) -> None:
 
 
 @pytest.mark.req("CH-73", "CH-74")
-async def test_an_attempt_has_no_more_than_what_is_left() -> None:
-    """An attempt has the smaller of its deadline and what is left of the caller's."""
+async def test_an_attempt_has_no_more_than_the_remaining_time() -> None:
+    """An attempt has the smaller of its deadline and the rest of the caller's."""
     callee = Callee(down(), takes=0.9)
     with pytest.raises(CallFailed):
-        await callee.call(METHODS["GetJobRecord"], seconds=2.5)
+        await callee.call(METHODS["ReadFilm"], seconds=2.5)
     assert callee.patience == [1.0, 1.0, 0.4]
 
 
@@ -177,15 +177,15 @@ async def test_no_attempt_is_made_when_no_time_is_left() -> None:
     """A call that comes too late fails by itself, with the code of a deadline."""
     callee = Callee(down())
     with pytest.raises(CallFailed, match="no time is left") as failed:
-        await callee.call(METHODS["GetJobRecord"], seconds=0.0)
+        await callee.call(METHODS["ReadFilm"], seconds=0.0)
     assert (failed.value.grpc, callee.patience) == ("DEADLINE_EXCEEDED", [])
 
 
 async def test_no_pause_outlasts_the_time_that_is_left() -> None:
-    """When the pause would use up the rest, the failure is told at once."""
+    """When the pause would use up the rest, the call fails at once."""
     callee = Callee(down())
-    with pytest.raises(CallFailed, match="told to fail"):
-        await callee.call(METHODS["GetJobRecord"], seconds=0.25)
+    with pytest.raises(CallFailed, match="set to fail"):
+        await callee.call(METHODS["ReadFilm"], seconds=0.25)
     assert callee.world.slept == [0.1]
 
 
@@ -194,26 +194,26 @@ async def test_a_compensation_has_time_of_its_own() -> None:
     """In a mode with a fresh deadline a call has its whole deadline, over all its attempts, and no more."""
     callee = Callee(down(), takes=0.4)
     with pytest.raises(CallFailed):
-        await callee.call(METHODS["DeleteJobIfStatus"], seconds=-5.0, mode=COMPENSATION)
+        await callee.call(METHODS["StrikeFilm"], seconds=-5.0, mode=COMPENSATION)
     assert callee.patience == [1.0, 0.5]
 
 
 @pytest.mark.req("CH-27", "CH-73", "TQ-076")
 async def test_a_rescue_is_one_attempt_with_time_of_its_own() -> None:
-    """The mode that a permission fixes holds even under another mode."""
+    """The mode of a permission wins over another mode."""
     for mode in (None, COMPENSATION):
         callee = Callee(down())
         with pytest.raises(CallFailed):
-            await callee.call(METHODS["EnqueueJob"], seconds=-1.0, mode=mode, fixed_mode=RESCUE)
+            await callee.call(METHODS["HangFilm"], seconds=-1.0, mode=mode, fixed_mode=RESCUE)
         assert callee.patience == [1.0]
 
 
 @pytest.mark.req("TQ-060", "CH-65")
 async def test_the_caller_is_named_by_the_engine() -> None:
     """A request that names its caller is filled in with whom the channel speaks for."""
-    method = METHODS["TransitionJobStatus"]
-    request = method.request(job_id="x", expected_from_status=QUEUED, to_status=CANCELED, actor="coordinator")
+    method = METHODS["MoveFilm"]
+    request = method.request(film_id="x", expected_state=WAITING, next_state=WITHDRAWN, actor="foreman")
     callee = Callee(down("INTERNAL"))
     with pytest.raises(CallFailed):
         await callee.call(method, request=request)
-    assert request.actor == "gateway"  # type: ignore[attr-defined]
+    assert request.actor == "desk"

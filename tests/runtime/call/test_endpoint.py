@@ -1,4 +1,4 @@
-"""A method behind its guard: what its caller is told, and what the log and the metrics are."""
+"""Endpoints: the answer to the caller, the lines of the log, and the metrics."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import grpc
 import pytest
 from msgspec.structs import replace
 
-from generated.taskqueue import messages as m
-from generated.taskqueue.errors import JobNotFound, ResultMissing
-from generated.taskqueue.system import SYSTEM
+from generated.studio import messages as m
+from generated.studio.errors import FilmUnknown, PrintLost
+from generated.studio.lifecycle import LIFECYCLES
+from generated.studio.system import SYSTEM
 from runtime.call import Call
 from runtime.call.conditions import CallFailed, Condition, Failure
 from runtime.call.endpoint import Endpoint, make_endpoints
@@ -22,7 +23,7 @@ from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.store import GuardBreach
 from tests.runtime.hand_world import HandWorld, Lines
-from tests.support.taskqueue.log_check import problems
+from tests.support.taskqueue.log_check import find_problems
 
 METHODS = {method.name: method for service in SYSTEM.services.values() for method in service.methods}
 PASSED_ON = {"INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION"}
@@ -34,7 +35,7 @@ Handle = Callable[[Any, Call], Awaitable[Any]]
 class Served:
     """One method with a handler of the test's own."""
 
-    def __init__(self, handle: Handle, name: str = "GetResult", *, detached: bool = False) -> None:
+    def __init__(self, handle: Handle, name: str = "GetPrint", *, detached: bool = False) -> None:
         self.world = HandWorld()
         self.lines = Lines()
         self.metrics = Metrics()
@@ -44,97 +45,97 @@ class Served:
         self.endpoint = Endpoint(SYSTEM, self.method, handler, self.world, log, self.metrics)
 
     async def ask(
-        self, caller: str | AuthenticationError = "gateway", request: Any = None, seconds: float | None = None
+        self, caller: str | AuthenticationError = "desk", request: Any = None, seconds: float | None = None
     ) -> Any:
         deadline = None if seconds is None else self.world.seconds + seconds
-        request = request if request is not None else m.GetResultRequest(job_id="x")
+        request = request if request is not None else m.GetPrintRequest(film_id="x")
         return await self.endpoint.answer(caller, request, deadline, "id-1")
 
-    async def refused(self, **asked: Any) -> Failure:
+    async def expect_refusal(self, **asked: Any) -> Failure:
         with pytest.raises(Failure) as refused:
             await self.ask(**asked)
-        assert problems(self.lines.getvalue().splitlines()) == []
+        assert find_problems(self.lines.getvalue().splitlines(), LIFECYCLES) == []
         return refused.value
 
-    def counted(self, code: str, caller: str = "gateway") -> float | None:
+    def count_calls(self, code: str, caller: str = "desk") -> float | None:
         labels = {"method": str(self.method), "code": code, "caller": caller}
         return self.metrics.registry.get_sample_value("charter_calls_total", labels)
 
 
-def raising(error: BaseException) -> Handle:
+def make_failing_handler(error: BaseException) -> Handle:
     async def handle(_request: Any, _call: Call) -> Any:
         raise error
 
     return handle
 
 
-async def answering(_request: Any, _call: Call) -> m.GetResultResponse:
-    return m.GetResultResponse(found=True)
+async def find_print(_request: Any, _call: Call) -> m.GetPrintResponse:
+    return m.GetPrintResponse(found=True)
 
 
 async def test_a_call_is_answered_and_counted() -> None:
     """A well-formed call of a permitted caller reaches the handler, and its answer the caller."""
-    served = Served(answering)
+    served = Served(find_print)
     assert (await served.ask()).found
-    assert served.counted("OK") == 1
+    assert served.count_calls("OK") == 1
     assert served.lines.read_back() == []
 
 
 @pytest.mark.req("CH-65", "TQ-165")
 async def test_an_unproven_caller_gets_no_further() -> None:
-    """Identity comes first: a bad proof is told, logged and counted, and nothing else is looked at."""
-    served = Served(answering)
-    refused = await served.refused(
-        caller=AuthenticationError("the token is not known"), request=m.GetResultRequest()
+    """Identity comes first: a bad proof is answered, logged and counted before any other check."""
+    served = Served(find_print)
+    refused = await served.expect_refusal(
+        caller=AuthenticationError("the token is not known"), request=m.GetPrintRequest()
     )
     assert refused.grpc == "UNAUTHENTICATED"
     assert "the token is not known" in refused.message
     assert [line["event"] for line in served.lines.read_back()] == ["call_denied", "rpc_error"]
-    assert served.counted("UNAUTHENTICATED", caller="") == 1
+    assert served.count_calls("UNAUTHENTICATED", caller="") == 1
 
 
 @pytest.mark.req("CH-65", "TQ-165")
 async def test_a_denial_is_logged_and_counted() -> None:
     """A proven caller outside the matrix is denied before the handler, with its name in the log."""
-    served = Served(answering)
-    assert (await served.refused(caller="worker")).grpc == "PERMISSION_DENIED"
+    served = Served(find_print)
+    assert (await served.expect_refusal(caller="printer")).grpc == "PERMISSION_DENIED"
     denied, error = served.lines.read_back()
-    assert (denied["event"], denied["caller"], denied["job_id"]) == ("call_denied", "worker", "x")
+    assert (denied["event"], denied["caller"], denied["film_id"]) == ("call_denied", "printer", "x")
     assert (error["event"], error["grpc_code"]) == ("rpc_error", "PERMISSION_DENIED")
-    assert served.counted("PERMISSION_DENIED", caller="worker") == 1
+    assert served.count_calls("PERMISSION_DENIED", caller="printer") == 1
 
 
 @pytest.mark.req("TQ-061", "TQ-167", "CH-64")
 async def test_an_illegal_transition_has_an_event_of_its_own() -> None:
-    """A pair of states that is no edge is told as invalid, with the job that it was about."""
-    served = Served(answering, "TransitionJobStatus")
-    request = m.TransitionJobStatusRequest(
-        job_id="x", expected_from_status=m.DONE, to_status=m.RUNNING, actor="coordinator"
+    """A pair of states that is no edge is invalid; the log line has the film."""
+    served = Served(find_print, "MoveFilm")
+    request = m.MoveFilmRequest(
+        film_id="x", expected_state=m.DEVELOPED, next_state=m.DEVELOPING, actor="foreman"
     )
-    refused = await served.refused(caller="coordinator", request=request)
-    assert refused.message == "a job never goes from DONE to RUNNING"
+    refused = await served.expect_refusal(caller="foreman", request=request)
+    assert refused.message == "no film goes from DEVELOPED to DEVELOPING"
     (invalid,) = served.lines.read_back("invalid_transition")
-    assert invalid["job_id"] == "x"
+    assert invalid["film_id"] == "x"
 
 
 @pytest.mark.req("TQ-163", "TQ-165")
 async def test_a_refusal_is_one_line_with_all_that_is_known() -> None:
-    """Each answer that is not OK leaves one rpc_error with method, code, message, job and caller."""
-    served = Served(raising(ResultMissing(job_id="x", status="DONE")))
-    await served.refused()
+    """Each answer that is not OK leaves one rpc_error with method, code, message, film and caller."""
+    served = Served(make_failing_handler(PrintLost(film_id="x", state="DEVELOPED")))
+    await served.expect_refusal()
     (line,) = served.lines.read_back()
     assert line == {
         "ts_ms": 1_000_000,
         "level": "WARNING",
         "service": "test",
-        "method": "ResultInternalService.GetResult",
+        "method": "ArchiveService.GetPrint",
         "event": "rpc_error",
-        "message": "x is DONE but its result is missing",
+        "message": "x is DEVELOPED but its print is lost",
         "request_id": "id-1",
-        "caller": "gateway",
-        "job_id": "x",
+        "caller": "desk",
+        "film_id": "x",
         "grpc_code": "UNAVAILABLE",
-        "condition": "result_missing",
+        "condition": "print_lost",
     }
 
 
@@ -143,26 +144,26 @@ async def test_a_refusal_is_one_line_with_all_that_is_known() -> None:
     "error", [KeyError("secret"), RuntimeError("secret"), GuardBreach("secret"), TimeoutError("secret")]
 )
 async def test_the_unexpected_leaks_nothing(error: Exception) -> None:
-    """The caller is told a correlation id and nothing else; the log has the traceback under it."""
-    served = Served(raising(error))
-    refused = await served.refused(seconds=5.0)
-    assert (refused.grpc, refused.message) == ("INTERNAL", "unexpected failure, correlation id id-1")
+    """The caller gets a correlation id and no details; the log has the traceback under it."""
+    served = Served(make_failing_handler(error))
+    refused = await served.expect_refusal(seconds=5.0)
+    assert (refused.grpc, refused.message) == ("INTERNAL", "call the owner and say id-1")
     (fault,) = served.lines.read_back("rpc_fault")
-    assert (fault["correlation_id"], fault["job_id"]) == ("id-1", "x")
+    assert (fault["correlation_id"], fault["film_id"]) == ("id-1", "x")
     assert "secret" in fault["message"] and "Traceback" in fault["detail"]
-    assert served.counted("INTERNAL") == 1
+    assert served.count_calls("INTERNAL") == 1
 
 
 @pytest.mark.req("CH-77", "TQ-151", "TQ-154")
 @pytest.mark.parametrize("code", CODES)
-async def test_what_a_failed_call_downstream_looks_like(code: str) -> None:
+async def test_a_failed_call_downstream_is_converted(code: str) -> None:
     """Three codes pass through, two mean that something is unavailable, and the rest is our own fault."""
-    served = Served(raising(CallFailed(code, "the text of another", "JobInternalService")))
-    refused = await served.refused(seconds=5.0)
+    served = Served(make_failing_handler(CallFailed(code, "the text of another", "LedgerService")))
+    refused = await served.expect_refusal(seconds=5.0)
     if code in PASSED_ON:
         assert (refused.grpc, refused.message) == (code, "the text of another")
     elif code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
-        assert (refused.grpc, refused.message) == ("UNAVAILABLE", "JobInternalService is not available")
+        assert (refused.grpc, refused.message) == ("UNAVAILABLE", "LedgerService does not answer")
     else:
         assert refused.grpc == "INTERNAL"
         assert "the text of another" not in refused.message
@@ -170,29 +171,29 @@ async def test_what_a_failed_call_downstream_looks_like(code: str) -> None:
 
 @pytest.mark.req("CH-77", "TQ-153")
 @pytest.mark.parametrize("error", [CallFailed("UNAVAILABLE", "x", "Y"), TimeoutError()])
-async def test_a_deadline_that_has_passed_is_told_as_such(error: Exception) -> None:
-    """When the caller's own deadline is used up, that is what it is told."""
-    served = Served(raising(error))
-    refused = await served.refused(seconds=0.0)
+async def test_an_expired_deadline_is_reported_as_such(error: Exception) -> None:
+    """When the caller's own deadline has expired, that is its answer."""
+    served = Served(make_failing_handler(error))
+    refused = await served.expect_refusal(seconds=0.0)
     assert (refused.grpc, refused.message) == (
         "DEADLINE_EXCEEDED",
-        "ResultInternalService.GetResult ran out of time",
+        "ArchiveService.GetPrint took too long",
     )
 
 
 @pytest.mark.req("CH-77")
 async def test_a_condition_of_another_component_passes_with_its_words() -> None:
     """A received condition whose code passes through keeps its name and message, even late."""
-    served = Served(raising(JobNotFound.from_remote("no job x", "JobInternalService")))
-    refused = await served.refused(seconds=0.0)
+    served = Served(make_failing_handler(FilmUnknown.from_remote("no film x", "LedgerService")))
+    refused = await served.expect_refusal(seconds=0.0)
     assert isinstance(refused, Condition)
-    assert (refused.code, refused.message) == ("job_not_found", "no job x")
+    assert (refused.code, refused.message) == ("film_unknown", "no film x")
 
 
 @pytest.mark.req("TQ-153", "TQ-165")
 @pytest.mark.parametrize(("seconds", "code"), [(1.0, "CANCELLED"), (0.0, "DEADLINE_EXCEEDED")])
 async def test_a_caller_that_stops_waiting_is_counted(seconds: float, code: str) -> None:
-    """Whoever leaves before the answer is told of in the log, by deadline or by choice."""
+    """A caller that leaves before the answer is logged, by deadline or by cancellation."""
 
     async def wait(_request: Any, _call: Call) -> None:
         await asyncio.Event().wait()
@@ -205,7 +206,7 @@ async def test_a_caller_that_stops_waiting_is_counted(seconds: float, code: str)
         await asking
     (line,) = served.lines.read_back("rpc_error")
     assert line["grpc_code"] == code
-    assert served.counted(code) == 1
+    assert served.count_calls(code) == 1
 
 
 class Slow:
@@ -217,13 +218,13 @@ class Slow:
         self.ended = False
         self._error = error
 
-    async def __call__(self, _request: Any, call: Call) -> m.GetResultResponse:
+    async def __call__(self, _request: Any, call: Call) -> m.GetPrintResponse:
         self.call = call
         await self.go_on.wait()
         self.ended = True
         if self._error is not None:
             raise self._error
-        return m.GetResultResponse()
+        return m.GetPrintResponse()
 
 
 @pytest.mark.parametrize("detached", [False, True])
@@ -245,7 +246,7 @@ async def test_a_detached_handler_ends_after_its_caller_is_gone(detached: bool) 
 
 @pytest.mark.req("TQ-154")
 async def test_a_fault_after_the_caller_is_gone_is_logged() -> None:
-    """What breaks in a call that nobody waits for any more still leaves its traceback."""
+    """A fault in a call whose caller is gone still leaves its traceback."""
     slow = Slow(KeyError("late"))
     served = Served(slow, detached=True)
     asking = asyncio.create_task(served.ask())
@@ -283,10 +284,8 @@ async def test_a_fault_in_the_moment_in_which_the_caller_goes_is_logged_once(tur
 
 def test_every_method_of_a_service_has_its_endpoint() -> None:
     """The endpoints of a handler are those of its service's table, by path, under its component's name."""
-    service = SYSTEM.services["ResultInternalService"]
-    handler = SimpleNamespace(store_result=answering, get_result=answering)
+    service = SYSTEM.services["ArchiveService"]
+    handler = SimpleNamespace(store_print=find_print, get_print=find_print)
     world = HandWorld()
-    found = make_endpoints(
-        SYSTEM, {"ResultInternalService": handler}, world, Log("node", "INFO", world), Metrics()
-    )
+    found = make_endpoints(SYSTEM, {"ArchiveService": handler}, world, Log("node", "INFO", world), Metrics())
     assert sorted(found) == sorted(method.path for method in service.methods)

@@ -6,26 +6,26 @@ from typing import Any
 
 import pytest
 
-from generated.taskqueue.clients import (
-    JobInternalServiceClient,
-    QueueInternalServiceClient,
-    ResultInternalServiceClient,
+from generated.studio.clients import (
+    ArchiveServiceClient,
+    LedgerServiceClient,
+    RackServiceClient,
 )
-from generated.taskqueue.messages import (
-    CANCELED,
-    DONE,
-    QUEUED,
-    RUNNING,
-    DequeueJobRequest,
-    DequeueJobResponse,
-    GetJobRecordRequest,
-    JobStatus,
-    RemoveJobIfPresentRequest,
-    StoreResultRequest,
-    TransitionJobStatusRequest,
+from generated.studio.messages import (
+    DEVELOPED,
+    DEVELOPING,
+    WAITING,
+    WITHDRAWN,
+    FilmState,
+    MoveFilmRequest,
+    ReadFilmRequest,
+    RemoveFilmRequest,
+    StorePrintRequest,
+    TakeFilmRequest,
+    TakeFilmResponse,
 )
-from generated.taskqueue.policy import COMPENSATION
-from generated.taskqueue.system import SYSTEM
+from generated.studio.policy import COMPENSATION
+from generated.studio.system import SYSTEM
 from runtime.call import Answering, Call, Invoke, Request, Response
 from runtime.call.conditions import CallFailed, Failure
 from runtime.call.step_order import keep_step_order
@@ -50,9 +50,9 @@ class Recorder:
 
     async def _answer(self, method: Method, response: type[Any]) -> Any:
         if method.name in self.failing:
-            raise CallFailed("UNAVAILABLE", "told to fail", "Test")
+            raise CallFailed("UNAVAILABLE", "set to fail", "Test")
         self.reached.append(method.name)
-        return response(found=True, job_id="j") if response is DequeueJobResponse else response()
+        return response(found=True, film_id="j") if response is TakeFilmResponse else response()
 
 
 class Actor:
@@ -62,122 +62,118 @@ class Actor:
         self.recorder, self.lines = Recorder(), Lines()
         self.call = make_call(HandWorld(), lines=self.lines)
         channel = keep_step_order(SYSTEM, component, self.recorder)
-        self._jobs = JobInternalServiceClient(channel)
-        self._queue = QueueInternalServiceClient(channel)
-        self._results = ResultInternalServiceClient(channel)
+        self._ledger = LedgerServiceClient(channel)
+        self._rack = RackServiceClient(channel)
+        self._archive = ArchiveServiceClient(channel)
 
-    async def remove(self, job_id: str = "j") -> None:
-        await self._queue.remove_job_if_present(RemoveJobIfPresentRequest(job_id=job_id), self.call)
+    async def remove(self, film_id: str = "j") -> None:
+        await self._rack.remove_film(RemoveFilmRequest(film_id=film_id), self.call)
 
-    async def dequeue(self) -> None:
-        await self._queue.dequeue_job(DequeueJobRequest(worker_id="w"), self.call)
+    async def take(self) -> None:
+        await self._rack.take_film(TakeFilmRequest(printer_id="w"), self.call)
 
     async def read(self) -> None:
-        await self._jobs.get_job_record(GetJobRecordRequest(job_id="j"), self.call)
+        await self._ledger.read_film(ReadFilmRequest(film_id="j"), self.call)
 
-    async def store(self, job_id: str = "j") -> None:
-        await self._results.store_result(StoreResultRequest(job_id=job_id), self.call)
+    async def store(self, film_id: str = "j") -> None:
+        await self._archive.store_print(StorePrintRequest(film_id=film_id), self.call)
 
-    async def move(
-        self, source: JobStatus.ValueType, target: JobStatus.ValueType, call: Call | None = None
+    async def transition(
+        self, source: FilmState.ValueType, target: FilmState.ValueType, call: Call | None = None
     ) -> None:
-        request = TransitionJobStatusRequest(job_id="j", expected_from_status=source, to_status=target)
-        await self._jobs.transition_job_status(request, call or self.call)
+        request = MoveFilmRequest(film_id="j", expected_state=source, next_state=target)
+        await self._ledger.move_film(request, call or self.call)
 
-    async def refused(self, source: JobStatus.ValueType, target: JobStatus.ValueType) -> str:
+    async def expect_refusal(self, source: FilmState.ValueType, target: FilmState.ValueType) -> str:
         """The message with which a transition is refused, before it is sent."""
         reached = len(self.recorder.reached)
         with pytest.raises(Failure) as caught:
-            await self.move(source, target)
+            await self.transition(source, target)
         assert caught.value.grpc == "PERMISSION_DENIED"
         assert len(self.recorder.reached) == reached
         return caught.value.message
 
 
 async def test_a_transition_without_its_steps_is_refused() -> None:
-    """None of them, or not all: what is missing is named, the callee hears nothing, and the log does."""
-    gateway = Actor("gateway")
-    assert "'withdraw' comes after QueueInternalService.RemoveJobIfPresent" in await gateway.refused(
-        QUEUED, CANCELED
-    )
-    await gateway.remove()
-    assert "'withdraw' comes after ResultInternalService.StoreResult" in await gateway.refused(
-        QUEUED, CANCELED
-    )
-    denied = gateway.lines.read_back("call_denied")
-    assert [line["method"] for line in denied] == ["JobInternalService.TransitionJobStatus"] * 2
-    await gateway.store()
-    await gateway.move(QUEUED, CANCELED)
-    assert gateway.recorder.reached == ["RemoveJobIfPresent", "StoreResult", "TransitionJobStatus"]
+    """None of them, or not all: the missing step is named and logged, and the callee gets no call."""
+    desk = Actor("desk")
+    assert "'withdraw' comes after RackService.RemoveFilm" in await desk.expect_refusal(WAITING, WITHDRAWN)
+    await desk.remove()
+    assert "'withdraw' comes after ArchiveService.StorePrint" in await desk.expect_refusal(WAITING, WITHDRAWN)
+    denied = desk.lines.read_back("call_denied")
+    assert [line["method"] for line in denied] == ["LedgerService.MoveFilm"] * 2
+    await desk.store()
+    await desk.transition(WAITING, WITHDRAWN)
+    assert desk.recorder.reached == ["RemoveFilm", "StorePrint", "MoveFilm"]
 
 
 async def test_the_order_counts() -> None:
-    """The same steps the other way round are not the order."""
-    gateway = Actor("gateway")
-    await gateway.store()
-    await gateway.remove()
-    assert "StoreResult" in await gateway.refused(QUEUED, CANCELED)
+    """The same steps in another order are refused."""
+    desk = Actor("desk")
+    await desk.store()
+    await desk.remove()
+    assert "StorePrint" in await desk.expect_refusal(WAITING, WITHDRAWN)
 
 
 async def test_the_steps_of_another_entity_do_not_count() -> None:
-    gateway = Actor("gateway")
-    await gateway.remove("other")
-    await gateway.store("other")
-    assert "RemoveJobIfPresent" in await gateway.refused(QUEUED, CANCELED)
+    desk = Actor("desk")
+    await desk.remove("other")
+    await desk.store("other")
+    assert "RemoveFilm" in await desk.expect_refusal(WAITING, WITHDRAWN)
 
 
 async def test_the_steps_of_another_call_do_not_count() -> None:
-    coordinator = Actor("coordinator")
-    await coordinator.store()
-    coordinator.call = make_call(HandWorld(), lines=coordinator.lines)
-    assert "StoreResult" in await coordinator.refused(RUNNING, DONE)
+    foreman = Actor("foreman")
+    await foreman.store()
+    foreman.call = make_call(HandWorld(), lines=foreman.lines)
+    assert "StorePrint" in await foreman.expect_refusal(DEVELOPING, DEVELOPED)
 
 
 async def test_a_step_that_failed_is_not_completed() -> None:
-    coordinator = Actor("coordinator")
-    coordinator.recorder.failing.add("StoreResult")
+    foreman = Actor("foreman")
+    foreman.recorder.failing.add("StorePrint")
     with pytest.raises(CallFailed):
-        await coordinator.store()
-    assert "StoreResult" in await coordinator.refused(RUNNING, DONE)
+        await foreman.store()
+    assert "StorePrint" in await foreman.expect_refusal(DEVELOPING, DEVELOPED)
 
 
-async def test_a_step_may_learn_from_its_answer_what_it_is_about() -> None:
-    """A dequeue asks for no job; the one that it is given is the one that may be dispatched."""
-    coordinator = Actor("coordinator")
-    await coordinator.dequeue()
-    await coordinator.read()
-    await coordinator.move(QUEUED, RUNNING)
-    assert coordinator.recorder.reached[-1] == "TransitionJobStatus"
+async def test_a_step_may_have_its_entity_from_the_answer() -> None:
+    """A take names no film; the one in its answer is the one that may be begun."""
+    foreman = Actor("foreman")
+    await foreman.take()
+    await foreman.read()
+    await foreman.transition(WAITING, DEVELOPING)
+    assert foreman.recorder.reached[-1] == "MoveFilm"
 
 
 async def test_a_call_under_other_rules_is_the_same_call() -> None:
     """A compensation goes on where the call was that it belongs to."""
-    coordinator = Actor("coordinator")
-    under = coordinator.call.under(COMPENSATION)
-    await coordinator.store()
-    await coordinator.move(RUNNING, DONE, under)
+    foreman = Actor("foreman")
+    under = foreman.call.under(COMPENSATION)
+    await foreman.store()
+    await foreman.transition(DEVELOPING, DEVELOPED, under)
 
 
 async def test_a_transition_uses_its_steps_up() -> None:
     """The next one needs its own, and a call that goes on for ever remembers no more than it has to."""
-    coordinator = Actor("coordinator")
-    await coordinator.store()
-    await coordinator.move(RUNNING, DONE)
-    assert coordinator.call.steps == {}
-    assert "StoreResult" in await coordinator.refused(RUNNING, DONE)
+    foreman = Actor("foreman")
+    await foreman.store()
+    await foreman.transition(DEVELOPING, DEVELOPED)
+    assert foreman.call.steps == {}
+    assert "StorePrint" in await foreman.expect_refusal(DEVELOPING, DEVELOPED)
 
 
 async def test_an_attempt_that_failed_uses_nothing_up() -> None:
     """The same transition may be asked for again."""
-    coordinator = Actor("coordinator")
-    await coordinator.store()
-    coordinator.recorder.failing.add("TransitionJobStatus")
+    foreman = Actor("foreman")
+    await foreman.store()
+    foreman.recorder.failing.add("MoveFilm")
     with pytest.raises(CallFailed):
-        await coordinator.move(RUNNING, DONE)
-    coordinator.recorder.failing.clear()
-    await coordinator.move(RUNNING, DONE)
+        await foreman.transition(DEVELOPING, DEVELOPED)
+    foreman.recorder.failing.clear()
+    await foreman.transition(DEVELOPING, DEVELOPED)
 
 
 def test_a_component_without_an_order_has_its_channel_as_it_is() -> None:
     recorder = Recorder()
-    assert keep_step_order(SYSTEM, "worker", recorder) is recorder
+    assert keep_step_order(SYSTEM, "printer", recorder) is recorder

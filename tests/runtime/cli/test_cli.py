@@ -36,7 +36,7 @@ from tests.runtime.launch.up import up
 pytestmark = pytest.mark.xdist_group("cli")
 
 SYSTEM = "taskqueue"
-NOBODY = "127.0.0.1:9"
+NO_LISTENER = "127.0.0.1:9"
 """The discard port, where nothing listens."""
 PATIENCE_MS = "60000"
 """Connecting counts as well, which takes long on a busy machine."""
@@ -44,7 +44,7 @@ PATIENCE_MS = "60000"
 
 @pytest.fixture(scope="module")
 def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """What the launcher of a deployment says that a client needs."""
+    """The variables of a client, by the ready line of the launcher."""
     with up(tmp_path_factory.mktemp("cli"), "taskqueue.microservices") as running:
         yield running.ready["env"]
 
@@ -66,7 +66,7 @@ def answer(*arguments: str, env: dict[str, str], code: int = 0) -> dict[str, Any
 
 
 def test_its_help_lists_the_systems_and_imports_nothing_heavy() -> None:
-    """Neither gRPC nor protobuf is loaded to tell which systems there are."""
+    """Neither gRPC nor protobuf is loaded to list the systems."""
     code = (
         "import sys\nfrom runtime.cli import main\ntry:\n    main('--help')\nfinally:\n"
         "    print([name for name in ('grpc', 'google.protobuf', 'rich') if name in sys.modules])"
@@ -78,7 +78,7 @@ def test_its_help_lists_the_systems_and_imports_nothing_heavy() -> None:
 
 
 def test_the_help_of_a_system_imports_nothing_that_only_answers_need() -> None:
-    """Neither gRPC nor what tables are drawn with is loaded to tell which methods there are."""
+    """Neither gRPC nor the library for tables is loaded to list the methods."""
     code = (
         "import sys\nfrom runtime.cli import main\ntry:\n    main('taskqueue', '--help')\nfinally:\n"
         "    print([name for name in ('grpc', 'rich', 'prometheus_client') if name in sys.modules])"
@@ -89,7 +89,7 @@ def test_the_help_of_a_system_imports_nothing_that_only_answers_need() -> None:
     assert result.stdout.endswith("[]\n")
 
 
-def test_a_system_offers_what_someone_outside_may_call() -> None:
+def test_a_system_offers_the_methods_of_external_principals() -> None:
     """The commands are the methods of the anonymous principal, in kebab case, and none of the components'."""
     lines = run("--help").output.partition("Commands:\n")[2].splitlines()
 
@@ -117,8 +117,8 @@ def test_watching_ends_with_the_deadline(env: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("looks", "said"), [(0, "may go on"), (2, "is still RUNNING")])
-async def test_a_deadline_in_the_middle_of_a_look_names_what_goes_on(looks: int, said: str) -> None:
-    """As one between two looks does; another failure is told as it is."""
+async def test_a_deadline_in_the_middle_of_a_poll_names_the_entity(looks: int, said: str) -> None:
+    """As one between two polls does; another failure is raised as it is."""
     world = HandWorld()
     call = make_call(world, deadline=world.monotonic() + 60)
     methods = {each.name: each for service in TASKQUEUE.services.values() for each in service.methods}
@@ -186,7 +186,7 @@ def test_a_condition_is_one_line_with_advice(env: dict[str, str]) -> None:
 
 
 def test_a_wrong_token_is_refused(env: dict[str, str]) -> None:
-    """A token is sent under TLS too, and one that nobody knows makes the caller unproven."""
+    """A token is sent under TLS too, and with an unknown one the caller is unauthenticated."""
     result = run("list-jobs", "--token", "made-up", env=env)
 
     assert result.exit_code == 1
@@ -194,24 +194,24 @@ def test_a_wrong_token_is_refused(env: dict[str, str]) -> None:
 
 
 def test_a_server_that_talks_tls_is_hinted_at(env: dict[str, str]) -> None:
-    """Without the authority nothing can be said to a server under TLS; the message says what is missing."""
+    """A server under TLS cannot be called without its authority; the message names the option for it."""
     result = run("list-jobs", "--address", env["CHARTER_ADDRESS"])
 
     assert result.exit_code == 3
     assert "name its authority by --ca-file or CHARTER_CA_FILE" in result.stderr
 
 
-def test_nobody_there_is_told_with_the_address() -> None:
+def test_a_refused_connection_is_reported_with_the_address() -> None:
     """A refused connection is exit code 3, with the address and how to give another."""
-    result = run("list-jobs", "--address", NOBODY)
+    result = run("list-jobs", "--address", NO_LISTENER)
 
     assert result.exit_code == 3
-    assert result.stderr.startswith(f"UNAVAILABLE: no answer from {NOBODY}. Nothing listens there")
+    assert result.stderr.startswith(f"UNAVAILABLE: no answer from {NO_LISTENER}. Nothing listens there")
     assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["submitjob"], "Did you mean 'submit-job'?"),
         (["submit-job", "--jobtype", "x"], "Did you mean '--job-type'?"),
@@ -226,16 +226,16 @@ def test_nobody_there_is_told_with_the_address() -> None:
         (["list-jobs", "--watch"], "No such option '--watch'"),
     ],
 )
-def test_wrong_words_are_told_without_a_call(arguments: list[str], told: str) -> None:
+def test_usage_errors_are_reported_without_a_call(arguments: list[str], message: str) -> None:
     """A usage error names the option, ends with exit code 2 and needs no server."""
-    result = run(*arguments, "--address", NOBODY)
+    result = run(*arguments, "--address", NO_LISTENER)
 
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert message in result.stderr
 
 
 def test_nested_fields_go_by_their_own_names() -> None:
-    """Fields of nested messages are flattened, and what was not given is not in the request."""
+    """Fields of nested messages are flattened, and the request has the given fields alone."""
     assert [field.option for field in list_request_fields(SubmitJobRequest)] == [
         "job-type",
         "work-duration-ms",
@@ -250,7 +250,7 @@ def test_nested_fields_go_by_their_own_names() -> None:
 
 @pytest.fixture(scope="module")
 def odd() -> type[Message]:
-    """A message with what the taskqueue's requests have not."""
+    """A message with kinds of fields that no request of the taskqueue has."""
     file = descriptor_pb2.FileDescriptorProto(name="odd.proto", package="odd", syntax="proto3")
     text, flag, raw, whole, nested = (
         descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
@@ -283,7 +283,7 @@ def odd() -> type[Message]:
 
 
 def test_names_that_clash_carry_the_path(odd: type[Message]) -> None:
-    """Two fields of a name are told apart by their paths, and none hides an option of every command."""
+    """Two fields of one name differ by their paths, and none hides an option of every command."""
     assert [field.option for field in list_request_fields(odd, ["json"])] == [
         "name",
         "part-name",

@@ -1,4 +1,4 @@
-"""Tests of what the command line takes and shows, for every system, without a server."""
+"""Options and output of the command line, for every system, without a server."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from runtime.cli.watch import Watch, find_watch
 from runtime.model.system import Method, System
 from runtime.node.systems import load_system
 
-NOBODY = "127.0.0.1:9"
+NO_LISTENER = "127.0.0.1:9"
 """The discard port, where nothing listens."""
 
 
 def run(*arguments: str, **env: str) -> Result:
-    """The command as a user would give it, without what is set around the tests."""
+    """Run the command as a user would, without the variables of the tests."""
     unset = {name: None for name in os.environ if name.startswith("CHARTER_") or name.endswith("_TOKEN")}
     return CliRunner().invoke(charter, list(arguments), env={**unset, **env})
 
@@ -72,7 +72,7 @@ def test_a_system_that_speaks_http_alone_says_so(monkeypatch: pytest.MonkeyPatch
     assert "Commands:" not in shown.stdout
 
 
-def test_what_is_offered_over_http_alone_is_no_command() -> None:
+def test_a_method_over_http_alone_is_no_command() -> None:
     """The store of the WASI queue takes no gRPC calls, which would be all that a command could make."""
     commands = method_commands("queuey")
     assert "create-job" in commands
@@ -80,7 +80,7 @@ def test_what_is_offered_over_http_alone_is_no_command() -> None:
 
 
 def watch(system: str, name: str) -> Watch:
-    """How what a method makes is watched."""
+    """Find how the entity of a method is watched."""
     tables = load_system(system)
     methods = [each for service in tables.services.values() for each in service.methods]
     found = find_watch(tables, method(tables, name), methods)
@@ -132,7 +132,7 @@ def test_the_token_is_that_of_a_principal_that_may_call(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["list-tasks", "--address", "here"], "'--address': 'here' is not HOST:PORT."),
         (["list-tasks", "--address", "here:0"], "'--address': 'here:0' has no port from 1 to 65535."),
@@ -168,16 +168,16 @@ def test_the_token_is_that_of_a_principal_that_may_call(
         (["submit-task", "--parameters", "{"], "--parameters: must be a JSON object"),
     ],
 )
-def test_a_wrong_value_is_a_sentence_that_names_the_option(arguments: list[str], told: str) -> None:
+def test_a_wrong_value_is_a_sentence_that_names_the_option(arguments: list[str], message: str) -> None:
     """Nothing of Python or protobuf is in it, and nothing is called; exit code 2."""
-    result = run("priority", *arguments, CHARTER_ADDRESS=NOBODY)
+    result = run("priority", *arguments, CHARTER_ADDRESS=NO_LISTENER)
     assert result.exit_code == 2, result.output
-    assert told in result.stderr
+    assert message in result.stderr
     assert isinstance(result.exception, SystemExit)
 
 
 def test_a_host_that_is_not_known_is_named() -> None:
-    """The address and the option that says another; nothing of what the system's library says."""
+    """The message has the address and the option for another, and no text of the system's library."""
     result = run("taskqueue", "list-jobs", "--address", "no-such-host.invalid:1")
     assert result.exit_code == 3
     assert result.stderr == (
@@ -186,9 +186,9 @@ def test_a_host_that_is_not_known_is_named() -> None:
     )
 
 
-def test_what_a_message_of_a_list_lacks_is_told_with_its_option() -> None:
-    """The rules of the spec hold for messages that are given as JSON too."""
-    result = run("priority", "submit-tasks", "--task", "{}", CHARTER_ADDRESS=NOBODY)
+def test_a_missing_field_in_a_list_is_reported_with_its_option() -> None:
+    """The rules of the spec are checked for messages in JSON, too."""
+    result = run("priority", "submit-tasks", "--task", "{}", CHARTER_ADDRESS=NO_LISTENER)
     assert result.exit_code == 2
     assert "--tasks (tasks[0].task_type): must not be empty" in result.stderr
 
@@ -212,8 +212,8 @@ def tasks(count: int) -> ListTasksResponse:
     return ListTasksResponse(tasks=rows)
 
 
-def test_a_listing_fits_and_has_what_tells_rows_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    """In 80 columns: the key, the state and the time of the order; what is left out is counted."""
+def test_a_listing_fits_and_has_the_columns_that_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    """In 80 columns: the key, the state and the time of the order; omitted columns are counted."""
     show(tasks(2), AnswerFormat.of(load_system("priority")))
 
     shown = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Ports for servers that do not listen yet: nobody else is given them meanwhile."""
+"""Ports for servers that do not listen yet: no other server gets them meanwhile."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def theirs() -> Iterator[PortPool]:
     made.reset_after_fork()
 
 
-def test_what_is_asked_for_at_once_is_all_different(ours: PortPool) -> None:
+def test_ports_that_are_reserved_at_once_differ(ours: PortPool) -> None:
     """Even if more are wanted than are taken at once."""
     assert len(set(ours.allocate(MANY))) == MANY
 
 
 def test_two_processes_are_never_given_the_same(ours: PortPool, theirs: PortPool) -> None:
-    """Though nobody has begun to listen on any of them."""
+    """Also before a server listens on any of them."""
     given = [{port for _ in range(MANY) for port in each.allocate(2)} for each in (ours, theirs)]
     assert not given[0] & given[1]
 
 
 def test_a_forked_process_has_none_of_its_parents() -> None:
-    """What it is given is not the port of a server that its parent is about to start."""
+    """A child gets no port of a server that its parent is about to start."""
     said = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, check=True).stdout
     child, parent = ({int(port) for port in line.split()} for line in said.splitlines())
     assert len(child) == len(parent) == 59
@@ -64,8 +64,8 @@ def test_the_port_of_a_server_that_was_killed_stays_its_own(ours: PortPool) -> N
     assert killed not in {ours.allocate(1)[0] for _ in range(50)}
 
 
-def test_a_port_on_which_somebody_listens_is_passed_over(ours: PortPool) -> None:
-    """Also by one who asked nobody."""
+def test_a_port_with_a_listener_is_skipped(ours: PortPool) -> None:
+    """Also one that was not reserved."""
     first, *_ = ours.allocate(59)
     with socket.create_server((LOOPBACK, first)):
         # More often than there are ports, whichever of them others have: its turn has come by then.

@@ -34,7 +34,7 @@ def client(server: EmbeddedRedis) -> redis.Redis:
 
 
 def test_data_outlives_the_server(server: EmbeddedRedis) -> None:
-    """Every write is logged and synced each second, and nobody outside of the machine can connect."""
+    """Every write is logged and synced each second, and only this machine can connect."""
     with client(server) as there:
         there.set("kept", "1")
         settings = there.config_get("*")
@@ -52,7 +52,7 @@ def test_data_outlives_the_server(server: EmbeddedRedis) -> None:
         again.stop()
 
 
-def test_nobody_gets_in_without_the_password(server: EmbeddedRedis) -> None:
+def test_the_password_is_required(server: EmbeddedRedis) -> None:
     with redis.Redis(port=server.port) as there, pytest.raises(redis.AuthenticationError):
         there.ping()
     with redis.Redis(port=server.port, password="wrong") as there, pytest.raises(redis.AuthenticationError):
@@ -72,7 +72,7 @@ def test_a_folder_has_one_server_at_a_time(server: EmbeddedRedis, monkeypatch: p
         assert there.ping()
 
 
-def test_a_killed_server_has_what_was_synced(server: EmbeddedRedis) -> None:
+def test_a_killed_server_has_the_synced_writes(server: EmbeddedRedis) -> None:
     """With a sync at every write, whatever was answered is there again."""
     server.configure(appendfsync="always")
     server.restart()
@@ -115,7 +115,7 @@ def test_a_server_stops_when_its_parent_is_killed(tmp_path: Path) -> None:
     assert not again.folder.exists()
 
 
-def test_what_keeps_it_from_starting_is_told(tmp_path: Path) -> None:
+def test_the_reason_for_a_failed_start_is_reported(tmp_path: Path) -> None:
     with pytest.raises(EmbeddedError, match=r"Redis cannot be started(.|\n)*no-such-setting"):
         EmbeddedRedis(tmp_path / "redis", settings={"no-such-setting": "1"}).start()
     (tmp_path / "file").touch()
@@ -123,7 +123,7 @@ def test_what_keeps_it_from_starting_is_told(tmp_path: Path) -> None:
         EmbeddedRedis(tmp_path / "file" / "below").start()
 
 
-def test_a_missing_wheel_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_wheel_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "PACKAGE", "no_such_package")
     with pytest.raises(EmbeddedError, match=r"install charter\[embedded\]"):
         EmbeddedRedis(tmp_path / "redis").start()

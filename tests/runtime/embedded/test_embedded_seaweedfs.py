@@ -33,8 +33,8 @@ def server(tmp_path: Path) -> Iterator[EmbeddedSeaweedfs]:
     made.remove()
 
 
-def test_nobody_else_gets_in_and_nothing_is_left_behind(server: EmbeddedSeaweedfs) -> None:
-    """Every port is on loopback, nobody sees the key, and what the program puts elsewhere goes with it."""
+def test_the_credentials_are_required_and_nothing_is_left_behind(server: EmbeddedSeaweedfs) -> None:
+    """Every port is on loopback, the key is hidden, and files that the program puts elsewhere are removed."""
     listening = [
         each.laddr
         for each in psutil.Process(server.pid).net_connections("inet")
@@ -115,7 +115,7 @@ def test_a_server_stops_when_its_parent_is_killed(tmp_path: Path) -> None:
     assert not [each for each in left if each.exists()]
 
 
-def test_what_keeps_it_from_starting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_for_a_failed_start_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EmbeddedError, match=r"SeaweedFS cannot be started(.|\n)*no.such.setting"):
         EmbeddedSeaweedfs(tmp_path / "s3", settings={"no.such.setting": "1"}).start()
     (tmp_path / "file").touch()

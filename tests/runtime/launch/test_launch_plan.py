@@ -1,4 +1,4 @@
-"""Tests of what the launcher makes of its words before anything is healthy: ports, tokens and settings."""
+"""The plan of the launcher before any node is healthy: ports, tokens and settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runtime.node.systems import deployment_names, system_names
 MICROSERVICES = "taskqueue.microservices"
 NODES = ["gateway", "job", "queue", "coordinator", "worker", "result"]
 NO_PATIENCE = 0.0
-"""Nobody is asked whether it is healthy, however long the start of the processes took."""
+"""No node is asked for its health, however long the start of the processes took."""
 
 
 async def test_replicas_take_consecutive_ports() -> None:
@@ -60,7 +60,7 @@ async def test_without_tls_each_principal_has_a_token_of_its_own() -> None:
 
 
 async def test_a_deployment_that_is_announced_has_a_name_of_its_own(tmp_path: Path) -> None:
-    """All its nodes have the same, as have all runs with the same data; a client is told it."""
+    """All its nodes have the same, as have all runs with the same data; so has a client."""
     names: list[str] = []
     for folder, settings in (("a", {}), ("a", {}), ("b", {}), ("b", {"DEPLOYMENT_NAME": "blue"})):
         running = launched(
@@ -82,8 +82,8 @@ async def test_a_deployment_that_is_announced_has_a_name_of_its_own(tmp_path: Pa
     assert names[3] == "blue"
 
 
-async def test_wrong_settings_are_told_all_at_once() -> None:
-    """A variable that nobody reads, one that is the launcher's and a bad value come in one message."""
+async def test_wrong_settings_are_reported_all_at_once() -> None:
+    """A variable that is not read, one of the launcher and a bad value are in one message."""
     settings = {"WORKER_SLOT": "2", "JOB_SERVICE_ADDR": "a:1", "GATEWAY_PORT": "x", "PYTHONUNBUFFERED": "0"}
 
     with pytest.raises(WrongSettings) as wrong:
@@ -99,14 +99,14 @@ async def test_wrong_settings_are_told_all_at_once() -> None:
 
 
 async def test_a_rule_between_variables_is_checked_before_anything_starts() -> None:
-    """What a node would refuse is refused by the launcher, in the same words."""
+    """The launcher refuses the same settings as a node, in the same words."""
     with pytest.raises(WrongSettings, match="must be able to miss a beat"):
         async with launched(MICROSERVICES, ports="auto", settings={"WORKER_TIMEOUT_MS": "10"}):
             pass
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["up", "taskqueue.microservces"], "Did you mean 'taskqueue.microservices'?"),
         (["up", "taskqueue"], f"There are: {', '.join(deployment_names())}."),
@@ -119,9 +119,9 @@ async def test_a_rule_between_variables_is_checked_before_anything_starts() -> N
         (["up", MICROSERVICES, "--port", "auto"], "Did you mean '--ports'?"),
     ],
 )
-def test_words_that_mean_nothing_are_told_with_what_was_meant(arguments: list[str], told: str) -> None:
+def test_a_mistyped_argument_is_reported_with_a_suggestion(arguments: list[str], message: str) -> None:
     """A slip of the pen ends with exit code 2 and the likeliest cure."""
     result = CliRunner().invoke(command, arguments)
 
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert message in result.stderr

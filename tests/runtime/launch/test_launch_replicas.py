@@ -1,4 +1,4 @@
-"""How many processes a node has: as the spec says, or as whoever starts the deployment does."""
+"""Replicas of a node: by the spec, or by an option of the launcher."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def test_nodes_can_be_left_out_or_multiplied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "counts", "told"),
+    ("name", "counts", "message"),
     [
         ("orchestrator.local", {"api": 0}, "Clients call api, so it cannot be left out."),
         ("taskqueue.microservices", {"queue": 0}, "calls queue, so it cannot be left out."),
         ("orchestrator.local", {"wroker": 1}, r"There is no node 'wroker'\..*worker"),
     ],
 )
-def test_counts_that_cannot_be_are_told(name: str, counts: dict[str, int], told: str) -> None:
-    with pytest.raises(WrongReplicas, match=told):
+def test_an_impossible_count_is_reported(name: str, counts: dict[str, int], message: str) -> None:
+    with pytest.raises(WrongReplicas, match=message):
         launched(name, replicas=counts)
 
 
@@ -38,17 +38,17 @@ def test_every_node_has_an_option_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--workers", "some"), "is not NODE=COUNT"),
         (("--apis", "0"), "cannot be left out"),
         (("--oxen", "1"), "No such option"),
     ],
 )
-def test_a_count_that_is_none_is_told(arguments: tuple[str, ...], told: str) -> None:
+def test_a_wrong_count_is_reported(arguments: tuple[str, ...], message: str) -> None:
     done = run("up", "orchestrator.local", *arguments)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
 
 
 async def test_a_deployment_comes_up_without_its_workers() -> None:

@@ -15,79 +15,80 @@ from typing import Any, TypeVar
 
 import pytest
 
-from generated.taskqueue.clients import TaskQueuePublicServiceClient
-from generated.taskqueue.messages import GetJobStatusRequest, JobSpec, SubmitJobRequest
+from generated.studio.clients import DeskServiceClient
+from generated.studio.messages import FindFilmRequest, HandInRequest, Order
 from runtime.client import connect
 from runtime.embedded.kinds import KINDS
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.server import EmbeddedServer
 from runtime.launch.supervision import ServerChild, Supervisor
-from tests.runtime.launch.test_launch import gone
-from tests.runtime.launch.up import PATIENCE, Up, answered, up
-from tests.support import eventually
+from tests.runtime.launch.test_launch import has_ended
+from tests.runtime.launch.up import PATIENCE, Up, retry_call, up
+from tests.support.eventually import eventually, wait_until
+from tests.support.specs.neutral import environment
 
-MICROSERVICES = "taskqueue.microservices"
+ROOMS = "studio.rooms"
 Seen = TypeVar("Seen")
 RESTARTED = "restart 1 of at most 5 in a row follows in 0.5 s"
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that another user may pass through, whom root lends to the database."""
+    """A folder that the user of the database may pass through."""
     with tempfile.TemporaryDirectory(prefix="charter-up-") as made:
         Path(made).chmod(0o711)
         yield Path(made)
 
 
-def wait_until(look: Callable[[], Seen], running: Up) -> Seen:
-    """What is seen once it is anything at all, as long as the launcher runs."""
+def wait_while_running(look: Callable[[], Seen], running: Up) -> Seen:
+    """Wait for anything but an empty value, as long as the launcher runs."""
 
-    def seen() -> tuple[Seen, list[str]]:
+    def look_at_both() -> tuple[Seen, list[str]]:
         found = look()
-        assert found or running.process.poll() is None, running.told
-        return found, running.told
+        assert found or running.process.poll() is None, running.errors
+        return found, running.errors
 
-    return eventually.wait_until(seen, wanted=lambda each: each[0])[0]
+    return wait_until(look_at_both, wanted=lambda seen: seen[0])[0]
 
 
 def wait_for_line(running: Up, start: str) -> str:
-    """The line of the launcher that starts so, once there is one."""
-    found = wait_until(lambda: [line for line in running.told if line.startswith(start)], running)
+    """Wait for a line of the launcher that starts so."""
+    found = wait_while_running(lambda: [line for line in running.errors if line.startswith(start)], running)
     return found[0]
 
 
 def wait_for_restart(running: Up, name: str) -> int:
-    """The process id of what was restarted once, a node not before it has written that it is ready again."""
-    wait_until(lambda: sum(line.startswith(f"{name}: pid ") for line in running.told) >= 2, running)
+    """Wait for the first restart of a process, of a node until it is ready; return its process id."""
+    wait_while_running(lambda: sum(line.startswith(f"{name}: pid ") for line in running.errors) >= 2, running)
     log = running.logs / f"{name}.jsonl"
-    wait_until(lambda: not log.exists() or log.read_text().count('"service_ready"') >= 2, running)
+    wait_while_running(lambda: not log.exists() or log.read_text().count('"service_ready"') >= 2, running)
     return running.pids()[name]
 
 
 def lines_of(running: Up, name: str) -> list[str]:
-    """What the launcher wrote of one process, its health aside."""
+    """The lines of the launcher about one process, but for its health."""
     return [
         line
-        for line in running.told
+        for line in running.errors
         if line.startswith(f"{name}: ") and not line.endswith(("healthy", "stopped"))
     ]
 
 
-async def run_job(address: str) -> None:
-    """Submits a job and returns when it has ended; whatever comes back from a start is waited for."""
-    async with connect("taskqueue", address) as client:
-        api = client.of(TaskQueuePublicServiceClient)
-        request = SubmitJobRequest(spec=JobSpec(job_type="any"))
-        answer = await answered(lambda: api.submit_job(request, client.call()))
-        status = GetJobStatusRequest(job_id=answer.job_id)
-        await eventually.eventually(
-            lambda: answered(lambda: api.get_job_status(status, client.call())),
-            wanted=lambda job: job.finished_at_ms,
+async def develop_film(address: str) -> None:
+    """Hand a film in and wait for its end, also while nodes start."""
+    async with connect("studio", address) as client:
+        desk = client.of(DeskServiceClient)
+        request = HandInRequest(order=Order(paper="any"))
+        film_id = (await retry_call(lambda: desk.hand_in(request, client.call()))).film_id
+        find = FindFilmRequest(film_id=film_id)
+        await eventually(
+            lambda: retry_call(lambda: desk.find_film(find, client.call())),
+            wanted=lambda found: found.film.ended_at_ms,
         )
 
 
-def answers(server: EmbeddedServer) -> bool:
-    """Whether a server has come up; one that a child of the killed one still hinders is tried again."""
+def is_up(server: EmbeddedServer) -> bool:
+    """Whether a server is up; False also while a child of the killed one blocks it."""
     try:
         server.wait()
     except EmbeddedError:
@@ -96,7 +97,7 @@ def answers(server: EmbeddedServer) -> bool:
 
 
 def ask(url: str, body: object = None) -> Any:
-    """The answer of the orchestrator's API; None while it cannot answer."""
+    """Call the API of the orchestrator; None while it cannot answer."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"content-type": "application/json"})
     try:
@@ -109,65 +110,67 @@ def ask(url: str, body: object = None) -> Any:
 
 
 def test_a_worker_that_is_killed_is_restarted(tmp_path: Path) -> None:
-    """One line says so, the others go on as they were, jobs run, and SIGTERM stops all with exit code 0."""
-    with up(tmp_path, MICROSERVICES, "--tls", "off") as running:
+    """One line is logged, the others go on, films are developed, and SIGTERM stops all with exit code 0."""
+    with up(tmp_path, ROOMS, "--tls", "off", **environment()) as running:
         before = running.pids()
-        os.kill(before["worker"], signal.SIGKILL)
-        wait_for_restart(running, "worker")
-        assert lines_of(running, "worker")[1] == f"worker: died of signal 9; {RESTARTED}"
-        asyncio.run(run_job(running.ready["env"]["CHARTER_ADDRESS"]))
+        os.kill(before["printer"], signal.SIGKILL)
+        wait_for_restart(running, "printer")
+        assert lines_of(running, "printer")[1] == f"printer: died of signal 9; {RESTARTED}"
+        asyncio.run(develop_film(running.ready["env"]["CHARTER_ADDRESS"]))
 
         after = running.pids()
-        assert {name for name in before if after[name] != before[name]} == {"worker"}
-        assert not any(gone(pid) for pid in after.values())
+        assert {name for name in before if after[name] != before[name]} == {"printer"}
+        assert not any(has_ended(pid) for pid in after.values())
         running.process.send_signal(signal.SIGTERM)
-        assert running.ended() == (0, "")
+        assert running.wait_for_end() == (0, "")
 
-    assert all(gone(pid) for pid in after.values())
+    assert all(has_ended(pid) for pid in after.values())
 
 
 def test_an_api_and_a_database_that_are_killed_come_back_where_they_were(folder: Path) -> None:
-    """Both have their port, their password and their data again: an old job is there, a new one runs."""
+    """Both have their port, password and data again: an old job exists, a new one runs."""
     with up(folder, "orchestrator.local", CHARTER_DATA=str(folder)) as running:
         url, pids = running.ready["env"]["CHARTER_URL"], running.pids()
         body = {"jobType": "echo", "payload": {}, "idempotencyKey": "before"}
-        kept = wait_until(lambda: ask(f"{url}/jobs", body), running)["jobId"]
+        job_id = wait_while_running(lambda: ask(f"{url}/jobs", body), running)["jobId"]
 
         os.kill(pids["api"], signal.SIGKILL)
         wait_for_restart(running, "api")
-        wait_until(lambda: ask(f"{url}/jobs/{kept}"), running)
+        wait_while_running(lambda: ask(f"{url}/jobs/{job_id}"), running)
         os.kill(pids["postgres"], signal.SIGKILL)
         wait_for_line(running, f"postgres: died of signal 9; {RESTARTED}")
-        wait_until(lambda: ask(f"{url}/jobs/{kept}"), running)
+        wait_while_running(lambda: ask(f"{url}/jobs/{job_id}"), running)
 
         # Of several connections of the API some may still be broken when one works again.
         after = {"jobType": "echo", "payload": {}, "idempotencyKey": "after"}
-        again = wait_until(lambda: ask(f"{url}/jobs", after), running)["jobId"]
-        wait_until(lambda: (ask(f"{url}/jobs/{again}") or {}).get("status") == "COMPLETED", running)
+        again = wait_while_running(lambda: ask(f"{url}/jobs", after), running)["jobId"]
+        wait_while_running(lambda: (ask(f"{url}/jobs/{again}") or {}).get("status") == "COMPLETED", running)
         places = {line.partition(", ")[2] for line in lines_of(running, "postgres") if ": pid " in line}
         assert len(places) == 1
         running.process.send_signal(signal.SIGTERM)
-        assert running.ended() == (0, "")
+        assert running.wait_for_end() == (0, "")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_every_kind_of_server_is_restarted_as_it_was(kind: str, folder: Path) -> None:
     """A server that is killed answers again under the same address, with the same credentials."""
-    told: list[str] = []
+    lines: list[str] = []
     server = KINDS[kind](folder / kind)
     await asyncio.to_thread(server.prepare)
     server.spawn()
-    supervising = asyncio.create_task(Supervisor([ServerChild(kind, server)], 5, told.append, []).run())
+    supervising = asyncio.create_task(Supervisor([ServerChild(kind, server)], 5, lines.append, []).run())
     try:
         await asyncio.to_thread(server.wait)
         pid, url, variables = server.pid, server.url, server.variables
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        async with asyncio.timeout(PATIENCE):
-            while server.pid in (None, pid) or not await asyncio.to_thread(answers, server):
-                await asyncio.sleep(0.05)
 
-        assert told[0] == f"{kind}: died of signal 9; {RESTARTED}"
+        async def is_back() -> bool:
+            return server.pid not in (None, pid) and await asyncio.to_thread(is_up, server)
+
+        await eventually(is_back, f"{kind} is up again", patience=PATIENCE)
+
+        assert lines[0] == f"{kind}: died of signal 9; {RESTARTED}"
         assert (server.url, server.variables) == (url, variables)
     finally:
         supervising.cancel()
@@ -176,27 +179,28 @@ async def test_every_kind_of_server_is_restarted_as_it_was(kind: str, folder: Pa
 
 
 def test_a_node_that_dies_at_every_start_is_given_up(tmp_path: Path) -> None:
-    """After so many restarts it says why and goes on with the rest; the exit code tells of it in the end."""
-    with up(tmp_path, MICROSERVICES, "--restarts", "2") as running:
+    """After so many restarts the launcher logs why and goes on with the rest; in the end it exits with 1."""
+    with up(tmp_path, ROOMS, "--restarts", "2", **environment()) as running:
         pids = running.pids()
-        Path(running.ready["env"]["CHARTER_CA_FILE"]).with_name("result.crt").unlink()
-        os.kill(pids.pop("result"), signal.SIGKILL)
-        given_up = wait_for_line(running, "result: died with exit code 2 after 2 restarts")
+        Path(running.ready["env"]["CHARTER_CA_FILE"]).with_name("archive.crt").unlink()
+        os.kill(pids.pop("archive"), signal.SIGKILL)
+        given_up = wait_for_line(running, "archive: died with exit code 2 after 2 restarts")
 
         assert given_up.endswith("in a row and is given up; the rest goes on. Its last lines:")
         # Its last lines come after that one.
-        wait_until(
-            lambda: any("result.crt" in line and "settings_invalid" in line for line in running.told), running
+        wait_while_running(
+            lambda: any("archive.crt" in line and "settings_invalid" in line for line in running.errors),
+            running,
         )
-        assert [line.partition("; ")[2] for line in lines_of(running, "result") if "follows in" in line] == [
+        assert [line.partition("; ")[2] for line in lines_of(running, "archive") if "follows in" in line] == [
             "restart 1 of at most 2 in a row follows in 0.5 s",
             "restart 2 of at most 2 in a row follows in 1 s",
         ]
-        assert not any(gone(pid) for pid in pids.values())
+        assert not any(has_ended(pid) for pid in pids.values())
         running.process.send_signal(signal.SIGTERM)
-        assert running.ended() == (1, "")
+        assert running.wait_for_end() == (1, "")
 
-    assert all(gone(pid) for pid in pids.values())
+    assert all(has_ended(pid) for pid in pids.values())
 
 
 def test_it_ends_when_every_node_has_been_given_up(folder: Path) -> None:
@@ -207,8 +211,8 @@ def test_it_ends_when_every_node_has_been_given_up(folder: Path) -> None:
     ) as running:
         pids = running.pids()
         os.kill(pids["api"], signal.SIGKILL)
-        assert running.ended() == (1, "")
+        assert running.wait_for_end() == (1, "")
 
-    assert "api: died of signal 9 and is given up; the rest goes on. Its last lines:" in running.told
-    assert running.told[-1] == "Every node has been given up."
-    assert all(gone(pid) for pid in pids.values())
+    assert "api: died of signal 9 and is given up; the rest goes on. Its last lines:" in running.errors
+    assert running.errors[-1] == "Every node has been given up."
+    assert all(has_ended(pid) for pid in pids.values())

@@ -6,13 +6,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from runtime.call.conditions import Failure
+from tests.support.eventually import eventually
 
 Answer = TypeVar("Answer")
 
@@ -22,27 +22,27 @@ PATIENCE = 120.0
 
 
 class Up:
-    """A launcher that has said that it is ready."""
+    """A launcher that has written its ready line."""
 
-    def __init__(self, process: subprocess.Popen[str], told: Path, logs: Path) -> None:
+    def __init__(self, process: subprocess.Popen[str], errors: Path, logs: Path) -> None:
         self.process = process
         self.logs = logs
         self.ready: dict[str, Any] = {}
-        self._told = told
+        self._errors = errors
 
     @property
-    def told(self) -> list[str]:
-        """What it wrote to standard error so far, without a last line that is still being written."""
-        complete, _, _ = self._told.read_text().rpartition("\n")
+    def errors(self) -> list[str]:
+        """The complete lines of its standard error so far."""
+        complete, _, _ = self._errors.read_text().rpartition("\n")
         return complete.splitlines()
 
     def pids(self) -> dict[str, int]:
         """The process id of each node."""
-        found = (line.partition(": pid ") for line in self.told if ": pid " in line)
+        found = (line.partition(": pid ") for line in self.errors if ": pid " in line)
         return {name: int(rest.partition(",")[0]) for name, _, rest in found}
 
-    def ended(self) -> tuple[int, str]:
-        """Its exit code, and what came on standard output after the ready line."""
+    def wait_for_end(self) -> tuple[int, str]:
+        """Wait for its exit code, and for its standard output after the ready line."""
         assert self.process.stdout is not None
         output = self.process.stdout.read()
         return self.process.wait(PATIENCE), output
@@ -50,45 +50,49 @@ class Up:
 
 @contextmanager
 def up(folder: Path, *arguments: str, **environment: str) -> Iterator[Up]:
-    """A deployment on free ports, from its ready line until the test is over."""
-    told, logs = folder / "told.txt", folder / "logs"
-    with told.open("w") as errors:
+    """Bring a deployment up on free ports, from its ready line until the end of the test."""
+    errors, logs = folder / "errors.txt", folder / "logs"
+    with errors.open("w") as stream:
         process = subprocess.Popen(
             (*LAUNCH, "up", *arguments, "--ports", "auto", "--logs", str(logs)),
             stdout=subprocess.PIPE,
-            stderr=errors,
+            stderr=stream,
             text=True,
             env={**os.environ, **environment},
         )
     assert process.stdout is not None
-    running = Up(process, told, logs)
+    running = Up(process, errors, logs)
     with process.stdout as output:
         try:
             word, _, text = output.readline().partition(" ")
-            assert word == "ready", running.told
+            assert word == "ready", running.errors
             running.ready = json.loads(text)
             yield running
         finally:
             process.terminate()
-            running.ended()
+            running.wait_for_end()
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The launcher, with arguments that make it end by itself."""
+    """Run the launcher with arguments with which it ends by itself."""
     return subprocess.run(
         (*LAUNCH, *arguments), capture_output=True, text=True, timeout=PATIENCE, check=False
     )
 
 
-async def answered(ask: Callable[[], Awaitable[Answer]]) -> Answer:
-    """What comes of a call that does no harm when it is repeated.
+async def retry_call(call: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Make a call again until it is answered, if it does no harm when it is repeated.
 
-    Its deadline is a second or less by the spec, in which a busy machine may answer nobody.
+    Its deadline is a second or less by the spec, in which a busy machine may not answer.
     """
-    until = time.monotonic() + PATIENCE
-    while True:
+
+    async def answer() -> tuple[Answer | None, Failure | None]:
         try:
-            return await ask()
+            return await call(), None
         except Failure as failure:
-            if failure.grpc not in ("DEADLINE_EXCEEDED", "UNAVAILABLE") or time.monotonic() > until:
+            if failure.grpc not in ("DEADLINE_EXCEEDED", "UNAVAILABLE"):
                 raise
+            return None, failure
+
+    found, _ = await eventually(answer, "an answer", lambda seen: seen[1] is None, PATIENCE)
+    return cast("Answer", found)

@@ -1,4 +1,4 @@
-"""JSON as text: nothing is lost in reading and writing it, and what nobody can keep is found."""
+"""JSON as text: nothing is lost in parsing and formatting, and unstorable values are found."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ values = st.recursive(
 
 
 @given(values)
-def test_what_is_read_is_written_again(value: Any) -> None:
+def test_a_parsed_text_is_formatted_alike(value: Any) -> None:
     """Whatever JSON there is comes back with the same value, and is no problem."""
     text = json.dumps(value, ensure_ascii=False)
     assert json.loads(encode_json(decode_json(text.encode()))) == value
@@ -47,8 +47,8 @@ def test_the_two_readers_agree(value: Any) -> None:
 
 
 @given(values | st.integers() | st.lists(st.integers()))
-def test_a_value_is_what_the_standard_reader_makes_of_its_text(value: Any) -> None:
-    """Also a whole number that is longer than what the fast reader takes."""
+def test_a_value_is_that_of_the_standard_parser(value: Any) -> None:
+    """Also a whole number that is too long for the fast parser."""
     assert decode_valid_json(json.dumps(value)) == value
     assert type(decode_valid_json(json.dumps(value))) is type(value)
 
@@ -72,8 +72,8 @@ def test_numbers_are_kept_as_they_were_written(number: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "nope", "[1,]", '{"a":NaN}', "[Infinity]", "'a'", '{"a":1}x', "\ufeff1"]
 )
-def test_what_is_no_json(text: str) -> None:
-    """It cannot be read, and is told so where JSON is needed."""
+def test_invalid_json(text: str) -> None:
+    """It cannot be parsed, and is refused where JSON is needed."""
     with pytest.raises(NotJson):
         decode_json(text.encode())
     assert json_problem(text) == "must be JSON"
@@ -114,22 +114,22 @@ def test_half_of_a_surrogate_pair(text: str) -> None:
         encode_json(decode_json(text.encode()))
 
 
-def nested(depth: int, inside: str = "1") -> str:
+def nest(depth: int, inside: str = "1") -> str:
     return "[" * depth + inside + "]" * depth
 
 
 def test_depth() -> None:
     """Counted outside of texts only, and refused without running into the limits of any reader."""
-    assert json_problem(nested(DEEPEST)) == ""
-    assert "deeper" in json_problem(nested(DEEPEST + 1))
+    assert json_problem(nest(DEEPEST)) == ""
+    assert "deeper" in json_problem(nest(DEEPEST + 1))
     assert json_problem(json.dumps("[" * 5000)) == ""
     assert json_problem(json.dumps(["[[", "{", '"[', "\\"] * 100)) == ""
-    assert "deeper" in json_problem(nested(100_000))
+    assert "deeper" in json_problem(nest(100_000))
     assert json_problem(f"[{','.join(['[]'] * 5000)}]") == ""
     with pytest.raises(NotJson, match="deeply"):
-        decode_json(nested(100_000).encode())
+        decode_json(nest(100_000).encode())
     with pytest.raises(CannotWrite, match="deeper"):
-        encode_json(decode_json(nested(400).encode()))
+        encode_json(decode_json(nest(400).encode()))
     assert sys.getrecursionlimit() >= 1000
 
 
@@ -148,7 +148,7 @@ def test_depth() -> None:
         ("5e-324", ""),
     ],
 )
-def test_numbers_that_not_everyone_can_hold(number: str, words: str) -> None:
+def test_numbers_that_some_languages_cannot_represent(number: str, words: str) -> None:
     """Beyond a double, or of more digits than databases keep."""
     problem = json_problem(f'{{"a":{number}}}')
     assert (words in problem) if words else problem == ""

@@ -1,4 +1,4 @@
-"""Handlers that are missing: told with the place in the spec and a way out, before anything starts."""
+"""Missing handlers: reported with their place in the spec and a hint, before anything starts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def complaints(root: Path) -> str:
-    """What a node and a launcher say about the handlers, which is the same; neither starts anything."""
+    """The message of a node and of a launcher about the handlers, which is the same; neither starts."""
     node = run(root, "runtime.serve", f"{KIOSK}.kiosk")
     assert node.returncode == 2, node.stdout + node.stderr
     (line,) = map(json.loads, node.stdout.splitlines())
@@ -95,7 +95,7 @@ def test_nothing_at_all(generated: Path, handlers: Path) -> None:
 
 
 def test_a_module_that_cannot_be_imported(generated: Path, handlers: Path) -> None:
-    """What it lacks itself is told with its own line, and is not taken for a handler that is missing."""
+    """A failed import in a handler is reported with its line, and not as a missing handler."""
     (handlers / "vault.py").write_text("import json\nimport no_such_library\n", encoding="utf-8")
     assert complaints(generated) == (
         "spec/locker/services.yaml:4:3: error: The handler of 'vault' cannot be imported: "

@@ -1,4 +1,4 @@
-"""Nodes on demand, components that are left out, ports that nobody wants, and who uses a store itself."""
+"""Nodes on demand, omitted components, ports that are off, and direct users of a store."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def nowhere(_parts: Assembly, component: str, service: str) -> Channel:
     raise AssertionError(f"{component} calls {service} elsewhere")
 
 
-def assembled(node: str, **environ: str) -> tuple[Assembly, list[dict[str, str]]]:
-    """A node that is put together, and what it has logged meanwhile."""
+def assemble(node: str, **environ: str) -> tuple[Assembly, list[dict[str, str]]]:
+    """Assemble a node; return it with its log lines."""
     system, deployment = find_deployment(LOCAL)
     lines = io.StringIO()
     table = deployment.nodes[node]
@@ -42,15 +42,15 @@ def assembled(node: str, **environ: str) -> tuple[Assembly, list[dict[str, str]]
 @pytest.mark.parametrize(("without", "hosts"), [("false", ("worker", "monitor")), ("1", ("worker",))])
 def test_a_component_is_left_out_where_its_variable_says_so(without: str, hosts: tuple[str, ...]) -> None:
     """Neither its handler nor its clocks are there."""
-    made, _ = assembled("worker", QO_NO_MONITOR=without)
+    made, _ = assemble("worker", QO_NO_MONITOR=without)
     assert made.hosts == hosts
     assert tuple(made.handlers) == hosts
 
 
 @pytest.mark.req("OQ-220")
-def test_a_name_that_nothing_reads_is_told_at_the_start() -> None:
+def test_an_unread_variable_is_reported_at_the_start() -> None:
     """It stops nothing: the one who set it may have meant another release."""
-    _, lines = assembled("worker", QO_INDEX_MOD="hybrid")
+    _, lines = assemble("worker", QO_INDEX_MOD="hybrid")
     assert [(each["event"], each["message"]) for each in lines] == [
         ("setting_unknown", "QO_INDEX_MOD is set, and nothing reads it; QO_INDEX_MODE?")
     ]
@@ -58,7 +58,7 @@ def test_a_name_that_nothing_reads_is_told_at_the_start() -> None:
 
 @pytest.mark.req("OQ-264", "OQ-268")
 async def test_nothing_listens_unless_a_port_is_named(bucket: Bucket) -> None:
-    """And then the node tells there how it is."""
+    """And then the health of the node is served there."""
     for port, listens in (("", False), ("0", True)):
         environ = {**bucket.variables, "METRICS_PORT": port}
         node = Node(load_system("objectqueue"), "local", "monitor", environ, RealWorld(), io.StringIO())
@@ -75,7 +75,7 @@ async def test_nothing_listens_unless_a_port_is_named(bucket: Bucket) -> None:
 
 
 def test_a_node_on_demand_is_no_process() -> None:
-    """Unless somebody asks for some of it."""
+    """Unless an option asks for some of it."""
     _, deployment = find_deployment(LOCAL)
     assert [place.name for place in list_slots(deployment)] == ["worker"]
     more = with_replicas(deployment, {"monitor": 1, "worker": 2})
@@ -94,7 +94,7 @@ def test_a_port_without_a_default_is_any_that_is_free() -> None:
         ports.release()
 
 
-def test_who_uses_the_store_is_told_where_it_is() -> None:
+def test_a_user_of_the_store_has_its_address() -> None:
     """With the key, for there is no node in between that would need none."""
     system = load_system("objectqueue")
     found = Buckets(system, {**ENVIRON, "QO_QUEUE": "red"})
@@ -107,8 +107,8 @@ def test_who_uses_the_store_is_told_where_it_is() -> None:
     assert found.endpoints == {"s3": ENVIRON["S3_ENDPOINT"]}
 
 
-def test_others_are_told_nothing_of_stores() -> None:
-    """Who calls nodes has no business in what they keep."""
+def test_other_nodes_have_no_variables_of_stores() -> None:
+    """A caller of nodes needs no access to their stores."""
     assert Buckets(load_system("queuey"), {"AWS_ACCESS_KEY_ID": "k"}).variables == {}
     assert Buckets(load_system("priority"), {}).endpoints == {}
 

@@ -7,10 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.s3.fixtures import Bucket
-
-pytest_plugins = ["tests.support.s3.fixtures"]
-
 ROOT = Path(__file__).parents[3]
 
 LINGERING = """
@@ -38,7 +34,7 @@ def linger(loop, *args, **kwargs):
 lingering = threading.Event()
 base_events.BaseEventLoop.call_soon_threadsafe = linger
 """
-"""A thread of a library tells the loop of an answer, and does not return before the interpreter ends."""
+"""A thread of a library wakes the loop, and does not return before the interpreter ends."""
 
 READING = """
 import asyncio, obstore.store
@@ -69,10 +65,3 @@ def run(code: str, environ: dict[str, str], *arguments: str) -> tuple[int, str, 
 
 def test_a_process_ends_with_its_code_and_output_while_a_library_has_threads() -> None:
     assert run(READING + EXITING, {}) == (3, "done\n", "")
-
-
-def test_the_command_of_the_object_queue_ends_with_its_code(bucket: Bucket) -> None:
-    code = "from handlers.objectqueue.cli import main\nmain()\n"
-    assert run(code, dict(bucket.variables), "init")[0] == 0
-    told = run(code, dict(bucket.variables), "submit", "--type", "echo")
-    assert (told[0], len(told[1].strip())) == (0, 36)

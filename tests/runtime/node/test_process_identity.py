@@ -1,4 +1,4 @@
-"""Whether a process that has told its name still lives."""
+"""Identities of processes: whether the process of one still runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_process_lives_until_it_has_ended() -> None:
 
 @pytest.mark.req("OQ-156")
 def test_another_process_of_the_same_number_is_another_one() -> None:
-    """Numbers are given out again; the time of the start tells them apart."""
+    """Process ids are reused; the start time is different."""
     named = name_process()
     assert named is not None and is_gone(named) is False
     here, _, started = named.rpartition("/")
@@ -40,5 +40,5 @@ def test_another_process_of_the_same_number_is_another_one() -> None:
 @pytest.mark.req("OQ-156")
 @pytest.mark.parametrize("named", [None, "", "nonsense", "a/b/c", "a/b/c/d/e", "other-machine/pid:[1]/2/3"])
 def test_of_other_machines_nothing_is_known(named: str | None) -> None:
-    """Nor of what is no name of a process."""
+    """Nor of a text that is no identity of a process."""
     assert is_gone(named) is None

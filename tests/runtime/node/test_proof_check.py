@@ -30,7 +30,7 @@ REQUIRED = {
 TOKEN = hashlib.sha256(b"a token").hexdigest()
 
 
-def made(place: str, **settings: str) -> Node:
+def make_node(place: str, **settings: str) -> Node:
     """A node with the required variables and these; nothing is opened."""
     system, deployment, node = place.split(".")
     return Node(load_system(system), deployment, node, {**REQUIRED, **settings}, RealWorld(), io.StringIO())
@@ -39,7 +39,7 @@ def made(place: str, **settings: str) -> Node:
 def problems(place: str, **settings: str) -> tuple[str, ...]:
     """What keeps a node from starting."""
     with pytest.raises(SettingsError) as refused:
-        made(place, **settings)
+        make_node(place, **settings)
     return refused.value.problems
 
 
@@ -55,7 +55,7 @@ def problems(place: str, **settings: str) -> tuple[str, ...]:
     ],
 )
 def test_a_node_that_recognises_no_caller_does_not_start(place: str, callers: str) -> None:
-    """It names the tokens that it lacks, and TLS as the other way."""
+    """It names the missing tokens, and TLS as the alternative."""
     node = place.rpartition(".")[2]
     assert problems(place) == (
         f"ACCEPTED_TOKENS: is not set, and TLS is off, so {node} recognises no caller ({callers}) "
@@ -109,7 +109,7 @@ def test_tokens_of_others_do_not_help() -> None:
 )
 def test_a_node_that_can_be_called_and_can_call_starts(place: str, settings: Mapping[str, str]) -> None:
     """One token is enough, and none is needed where the spec lets callers in without, or where none call."""
-    made(place, **settings)
+    make_node(place, **settings)
 
 
 def test_the_process_ends_before_it_is_ready() -> None:

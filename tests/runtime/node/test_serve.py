@@ -1,4 +1,4 @@
-"""What a node does around its serving."""
+"""The process around a node that serves."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import gc
 from runtime.serve import freeze_startup_objects
 
 
-def test_the_collector_spares_what_is_there_when_a_node_is_ready() -> None:
-    """Nothing of what a node is made of is looked through again; what comes later still is."""
+def test_the_collector_skips_the_objects_of_a_ready_node() -> None:
+    """Objects of the start are not traversed again; later ones are."""
     thresholds = gc.get_threshold()
     try:
         freeze_startup_objects()

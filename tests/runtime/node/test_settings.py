@@ -53,8 +53,8 @@ def test_a_number_may_have_a_fraction(text: str, number: float) -> None:
 
 @pytest.mark.req("ORC-164")
 @pytest.mark.parametrize("text", ["abc", "1e3", "nan", "inf", "1,5", "0x1", ".5", "1.", "\u0661"])
-def test_what_is_no_number_is_refused(text: str) -> None:
-    """Neither words nor other ways to write numbers are taken for one."""
+def test_an_invalid_number_is_refused(text: str) -> None:
+    """Neither words nor other notations of numbers are accepted."""
     assert problem(WAIT, text) == f"WAIT: must be a number, not {text!r} (How long it waits)"
 
 
@@ -73,7 +73,7 @@ def test_a_switch_is_on_or_off(text: str, wanted: bool) -> None:
 
 
 def test_a_switch_is_nothing_else() -> None:
-    """What could be meant either way is refused."""
+    """An ambiguous value is refused."""
     assert problem(STRICT, "maybe").startswith("STRICT: must be true or false, not 'maybe'")
 
 
@@ -84,8 +84,8 @@ def test_a_url_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("text", ["db:5432", "hunter2", "postgresql://", "postgresql://a b/c", "://x/y"])
-def test_a_wrong_url_is_refused_and_not_told(text: str) -> None:
-    """It may hold a password, so the message does not show it."""
+def test_a_wrong_url_is_refused_without_its_text(text: str) -> None:
+    """It may have a password, so the message does not show it."""
     found = problem(SERVER, text)
     assert found.startswith("SERVER: must be a URL such as scheme://")
     assert text not in found.removeprefix(
@@ -124,13 +124,13 @@ def test_a_variable_may_have_other_names(environ: dict[str, str], number: int) -
 
 
 def test_another_name_is_stronger_than_a_default_of_a_node() -> None:
-    """Whoever sets it means it."""
+    """An explicit value is kept."""
     assert read([SKEW], (), {"SKEW": "2"}, {"OUR_SKEW": "9"}) == {"OUR_SKEW": 2}
     assert read([SKEW], (), {}, {"OUR_SKEW": "9"}) == {"OUR_SKEW": 9}
 
 
-def test_names_that_begin_like_ours_and_are_none_are_told() -> None:
-    """With what was perhaps meant; other programs' names are nobody's business."""
+def test_unknown_names_with_our_prefix_are_reported() -> None:
+    """With a suggestion; the names of other programs are ignored."""
     known = {"OUR_SKEW": SKEW, "WAIT": WAIT}
     environ = {"OUR_SKEW": "1", "OUR_SKWE": "1", "OUR_THING": "x", "OURS": "x", "SKEW": "1"}
     assert find_unknown_variables("OUR_", known, environ) == [

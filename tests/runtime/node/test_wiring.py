@@ -1,4 +1,4 @@
-"""How handlers get what their constructors ask for, and what they cannot have."""
+"""Dependency injection: the arguments that constructors of handlers get, and those that they cannot have."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from generated.taskqueue.clients import JobInternalServiceClient
-from generated.taskqueue.lifecycle import JOB
-from generated.taskqueue.services import JobInternalService
-from generated.taskqueue.settings import GatewaySettings, JobSettings, QueueSettings
-from generated.taskqueue.system import SYSTEM
-from handlers.taskqueue.gateway import Gateway
-from handlers.taskqueue.job import Job, JobRecord
-from handlers.taskqueue.worker import Worker
+from generated.studio.clients import LedgerServiceClient
+from generated.studio.lifecycle import FILM
+from generated.studio.services import LedgerService
+from generated.studio.settings import DeskSettings, LedgerSettings, RackSettings
+from generated.studio.system import SYSTEM
+from handlers.studio.desk import Desk
+from handlers.studio.ledger import FilmRecord, Ledger
+from handlers.studio.printer import Printer
 from runtime.call import Channel
 from runtime.model.lifecycles import Kept
 from runtime.model.system import System
@@ -29,13 +29,11 @@ from runtime.world import World
 from tests.runtime.hand_world import HandWorld
 
 VALUES = {
-    "MAX_DEDUP_KEYS": 5,
-    "MAX_RETAINED_JOBS": 2,
-    "MAX_OUTPUT_BYTES": 10,
-    "HEARTBEAT_INTERVAL_MS": 1000,
-    "WORKER_ID": "w1",
-    "WORKER_SLOTS": 3,
-    "JOB_HANDLERS": None,
+    "KNOWN_ORDERS": 5,
+    "KEPT_FILMS": 2,
+    "PRINTER_ID": "p1",
+    "PRINTER_PAUSE_MS": 100,
+    "LETTER_BYTES": 4096,
 }
 
 
@@ -69,103 +67,103 @@ class _Dead:
 @pytest.fixture
 def odd() -> Iterator[type[Any]]:
     """A component's module whose class a test can change."""
-    module = ModuleType("handlers.taskqueue.queue")
+    module = ModuleType("handlers.studio.rack")
 
-    class Queue:
+    class Rack:
         """Takes whatever the test gives it as constructor."""
 
-    module.Queue = Queue  # type: ignore[attr-defined]
+    module.Rack = Rack  # type: ignore[attr-defined]
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, module.__name__, module)
-        yield Queue
+        yield Rack
 
 
-def refusal(component: str = "queue") -> str:
+def refusal(component: str = "rack") -> str:
     with pytest.raises(WiringError) as refused:
         Recorded().wiring.make(component)
     return str(refused.value)
 
 
 @pytest.mark.req("TQ-018", "TQ-012")
-def test_a_handler_gets_what_it_asks_for_by_type() -> None:
-    """The gateway has the world and one typed client for each service that it names, as itself."""
+def test_a_handler_gets_its_arguments_by_type() -> None:
+    """The desk has the world and one typed client for each service that it names, as itself."""
     recorded = Recorded()
-    gateway = recorded.wiring.make("gateway")
-    assert isinstance(gateway, Gateway)
+    desk = recorded.wiring.make("desk")
+    assert isinstance(desk, Desk)
     assert recorded.asked == [
-        ("gateway", "JobInternalService"),
-        ("gateway", "QueueInternalService"),
-        ("gateway", "ResultInternalService"),
+        ("desk", "LedgerService"),
+        ("desk", "RackService"),
+        ("desk", "ArchiveService"),
     ]
-    held = vars(gateway)
-    assert held["_world"] is recorded.world
-    assert isinstance(held["_jobs"], JobInternalServiceClient)
+    attributes = vars(desk)
+    assert attributes["_world"] is recorded.world
+    assert isinstance(attributes["_ledger"], LedgerServiceClient)
 
 
 @pytest.mark.req("TQ-012", "TQ-013", "CH-72")
 def test_a_holder_gets_the_store_of_its_entity() -> None:
-    """The job service has a store for its own records, bounded by its setting, and no client of anybody."""
+    """The ledger has a store for its own records, bounded by its setting, and no client."""
     recorded = Recorded()
-    job = recorded.wiring.make("job")
-    assert isinstance(job, Job)
+    ledger = recorded.wiring.make("ledger")
+    assert isinstance(ledger, Ledger)
     assert recorded.asked == []
-    store = vars(job)["_records"]
+    store = vars(ledger)["_records"]
     assert isinstance(store, MemoryStore)
     assert vars(vars(store)["_table"])["_max_terminal"] == 2
 
 
 @pytest.mark.req("TQ-016", "TQ-144")
-def test_a_worker_knows_the_coordinator_only() -> None:
-    """The worker asks for one service, and its settings are its own."""
+def test_a_component_has_the_clients_of_its_own_alone() -> None:
+    """The printer asks for one service, and its settings are its own."""
     recorded = Recorded()
-    assert isinstance(recorded.wiring.make("worker"), Worker)
-    assert recorded.asked == [("worker", "CoordinatorInternalService")]
+    assert isinstance(recorded.wiring.make("printer"), Printer)
+    assert recorded.asked == [("printer", "ForemanService")]
 
 
 @pytest.mark.req("TQ-022", "TQ-023")
 def test_a_service_outside_the_matrix_is_not_to_be_had(odd: type[Any]) -> None:
     """A handler that asks for a service it may not call is not made at all."""
 
-    def init(self: object, jobs: JobInternalService) -> None: ...
+    def init(self: object, ledger: LedgerService) -> None: ...
 
     odd.__init__ = init
-    assert refusal() == "queue asks for JobInternalService, which the caller matrix does not let it call."
+    assert refusal() == "rack asks for LedgerService, which the caller matrix does not let it call."
 
 
 @pytest.mark.req("TQ-018")
 def test_a_store_belongs_to_its_holder(odd: type[Any]) -> None:
-    """A handler that holds no entity gets no store."""
+    """A handler without an entity gets no store."""
 
-    def init(self: object, records: EntityStore[JobRecord]) -> None: ...
+    def init(self: object, records: EntityStore[FilmRecord]) -> None: ...
 
     odd.__init__ = init
-    assert refusal() == "queue asks for a store and holds 0 kinds of entity; it must be one."
+    assert refusal() == "rack asks for a store and holds 0 kinds of entity; it must be one."
 
 
 def test_what_a_server_keeps_is_not_in_memory() -> None:
     """The store of the one contract is that in memory; others have protocols of their own."""
-    kept = replace(JOB, kept=Kept(store="postgres", url="", table="", history=""))
-    with pytest.raises(WiringError, match="job asks for an EntityStore of what is not kept in memory"):
-        Recorded(replace(SYSTEM, lifecycles={"job": kept})).wiring.make("job")
+    kept = replace(FILM, kept=Kept(store="postgres", url="", table="", history=""))
+    with pytest.raises(WiringError, match="ledger asks for an EntityStore of what is not kept in memory"):
+        Recorded(replace(SYSTEM, lifecycles={"film": kept})).wiring.make("ledger")
 
 
 def test_the_settings_of_another_component_are_not_to_be_had(odd: type[Any]) -> None:
-    """What is asked for and not offered is named, with what could be had instead."""
+    """An argument that is not available is named, with the available ones."""
 
-    def init(self: object, world: World, own: QueueSettings, settings: GatewaySettings) -> None: ...
+    def init(self: object, world: World, own: RackSettings, settings: DeskSettings) -> None: ...
 
     odd.__init__ = init
     message = refusal()
-    assert "queue asks for settings" in message and "QueueSettings and the services" in message
+    assert "rack asks for settings" in message and "RackSettings and the services" in message
 
 
-def test_a_component_without_its_class_is_told(odd: type[Any]) -> None:
+def test_a_component_without_its_class_is_reported(odd: type[Any]) -> None:
     """A module that lacks the class of its component is named."""
-    del sys.modules["handlers.taskqueue.queue"].Queue
-    with pytest.raises(WiringError, match=r"handlers/taskqueue/queue\.py has no class Queue\."):
-        handler_class("taskqueue", "queue")
+    del sys.modules["handlers.studio.rack"].Rack
+    with pytest.raises(WiringError, match=r"handlers/studio/rack\.py has no class Rack\."):
+        handler_class("studio", "rack")
 
 
-def test_settings_are_typed_and_taken_from_what_was_read() -> None:
-    """A component's settings hold the values of its own variables."""
-    assert SYSTEM.settings["job"].of(VALUES) == JobSettings(max_dedup_keys=5, max_retained_jobs=2)
+def test_settings_are_typed_values_of_the_variables() -> None:
+    """A component's settings have the values of its own variables."""
+    assert SYSTEM.settings["ledger"].of(VALUES) == LedgerSettings(known_orders=5, kept_films=2)

@@ -1,4 +1,4 @@
-"""What a node counts: calls by method, code and caller, transitions, and what its stores hold."""
+"""Metrics of a node: calls by method, code and caller, transitions, and entities in its stores."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import urllib.request
 
 import pytest
 
-from generated.taskqueue.lifecycle import JOB
-from generated.taskqueue.system import SYSTEM
-from handlers.taskqueue.job import JobRecord
+from generated.studio.lifecycle import FILM
+from generated.studio.system import SYSTEM
+from handlers.studio.ledger import FilmRecord
 from runtime.call import Call
 from runtime.model.system import Event
 from runtime.observe.log import Log
@@ -25,16 +25,16 @@ def test_calls_are_counted_by_method_code_and_caller() -> None:
     """Every call that is over is counted once, with the time it took."""
     metrics = Metrics()
     count = metrics.call_counter("S.M")
-    for code, caller in (("OK", "gateway"), ("OK", "gateway"), ("NOT_FOUND", "")):
+    for code, caller in (("OK", "desk"), ("OK", "desk"), ("NOT_FOUND", "")):
         count(code, caller, 0.25)
-    assert value(metrics, "charter_calls_total", method="S.M", code="OK", caller="gateway") == 2
+    assert value(metrics, "charter_calls_total", method="S.M", code="OK", caller="desk") == 2
     assert value(metrics, "charter_calls_total", method="S.M", code="NOT_FOUND", caller="") == 1
     assert value(metrics, "charter_call_seconds_sum", method="S.M") == 0.75
     assert metrics.served == 3
 
 
 def test_events_are_counted_whatever_the_level() -> None:
-    """An event of the spec is counted whenever it is told, also where no line is written about it."""
+    """An event of the spec is counted also where its line is below the level of the log."""
     metrics, world = Metrics(), HandWorld()
     log = Log("test", "ERROR", world)
     log.counts = metrics.event_counters(["rare", "never"])
@@ -47,37 +47,37 @@ def test_events_are_counted_whatever_the_level() -> None:
     assert value(metrics, "charter_events_total", event="other") is None
 
 
-async def test_a_store_is_counted_when_somebody_looks() -> None:
+async def test_a_store_is_counted_when_metrics_are_read() -> None:
     """The number in each state and the age of the oldest come from the store itself."""
     metrics, world = Metrics(), HandWorld()
-    store: MemoryStore[JobRecord] = MemoryStore(SYSTEM, JOB, JobRecord, world, metrics)
+    store: MemoryStore[FilmRecord] = MemoryStore(SYSTEM, FILM, FilmRecord, world, metrics)
     for key in "abc":
-        await store.create(JobRecord(key, b"", "t"), make_call(world))
+        await store.create(FilmRecord(key), make_call(world))
         world.wall_ms += 1000
-    await store.transition("a", "dispatch", make_call(world, caller="coordinator"))
-    held = {
-        name: value(metrics, "charter_entities", entity="job", state=name) for name in JOB.states.values()
+    await store.transition("a", "begin", make_call(world, caller="foreman"))
+    counts = {
+        name: value(metrics, "charter_entities", entity="film", state=name) for name in FILM.states.values()
     }
-    assert held == {"QUEUED": 2, "RUNNING": 1, "DONE": 0, "FAILED": 0, "CANCELED": 0}
-    assert value(metrics, "charter_oldest_age_seconds", entity="job", state="QUEUED") == 2.0
-    assert value(metrics, "charter_oldest_age_seconds", entity="job", state="DONE") == 0.0
-    moved = {"entity": "job", "transition": "dispatch", "actor": "coordinator"}
+    assert counts == {"WAITING": 2, "DEVELOPING": 1, "DEVELOPED": 0, "SPOILED": 0, "WITHDRAWN": 0}
+    assert value(metrics, "charter_oldest_age_seconds", entity="film", state="WAITING") == 2.0
+    assert value(metrics, "charter_oldest_age_seconds", entity="film", state="DEVELOPED") == 0.0
+    moved = {"entity": "film", "transition": "begin", "actor": "foreman"}
     assert value(metrics, "charter_transitions_total", **moved) == 1
 
 
 async def test_an_age_is_never_negative() -> None:
     """A clock that steps back does not make an entity younger than nothing."""
     metrics, world = Metrics(), HandWorld()
-    store: MemoryStore[JobRecord] = MemoryStore(SYSTEM, JOB, JobRecord, world, metrics)
-    await store.create(JobRecord("a", b"", "t"), make_call(world))
+    store: MemoryStore[FilmRecord] = MemoryStore(SYSTEM, FILM, FilmRecord, world, metrics)
+    await store.create(FilmRecord("a"), make_call(world))
     world.wall_ms -= 5000
-    assert value(metrics, "charter_oldest_age_seconds", entity="job", state="QUEUED") == 0.0
+    assert value(metrics, "charter_oldest_age_seconds", entity="film", state="WAITING") == 0.0
 
 
 def test_metrics_are_served_and_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A port, once asked for, offers the metrics as text until it is stopped."""
     metrics = Metrics()
-    metrics.count_transition("job", "dispatch", "coordinator")
+    metrics.count_transition("film", "begin", "foreman")
     ports: list[int] = []
     from prometheus_client import start_http_server
 
@@ -90,7 +90,7 @@ def test_metrics_are_served_and_stopped(monkeypatch: pytest.MonkeyPatch) -> None
     stop = metrics.serve(0)
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{ports[0]}/metrics", timeout=30) as answer:
-            assert b'charter_transitions_total{actor="coordinator"' in answer.read()
+            assert b'charter_transitions_total{actor="foreman"' in answer.read()
     finally:
         stop()
     with pytest.raises(OSError):

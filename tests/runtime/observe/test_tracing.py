@@ -7,8 +7,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from generated.taskqueue.messages import EnqueueJobRequest, EnqueueJobResponse
-from generated.taskqueue.system import SYSTEM
+from generated.studio.messages import HangFilmRequest, HangFilmResponse
+from generated.studio.system import SYSTEM
 from runtime.call import Call
 from runtime.call.conditions import Failure
 from runtime.call.endpoint import Endpoint, make_endpoints
@@ -20,52 +20,52 @@ from runtime.world import RealWorld
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-class FixedQueue:
+class FixedRack:
     """Remembers the trace context that its handler was given."""
 
     def __init__(self) -> None:
         self.seen: list[str | None] = []
 
-    async def enqueue_job(self, request: EnqueueJobRequest, call: Call) -> EnqueueJobResponse:
+    async def hang_film(self, request: HangFilmRequest, call: Call) -> HangFilmResponse:
         self.seen.append(call.trace)
-        return EnqueueJobResponse(accepted=True)
+        return HangFilmResponse(accepted=True)
 
-    async def dequeue_job(self, request: object, call: Call) -> None:
+    async def take_film(self, request: object, call: Call) -> None:
         raise AssertionError
 
-    async def remove_job_if_present(self, request: object, call: Call) -> None:
+    async def remove_film(self, request: object, call: Call) -> None:
         raise AssertionError
 
 
-def traced() -> tuple[Endpoint, FixedQueue, InMemorySpanExporter]:
-    exporter, world, queue = InMemorySpanExporter(), RealWorld(), FixedQueue()
+def make_traced_endpoint() -> tuple[Endpoint, FixedRack, InMemorySpanExporter]:
+    exporter, world, rack = InMemorySpanExporter(), RealWorld(), FixedRack()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    log = Log("queue", "ERROR", world)
-    made = make_endpoints(SYSTEM, {"QueueInternalService": queue}, world, log, Metrics(), Tracer(provider))
-    return made["/taskqueue.internal.v1.QueueInternalService/EnqueueJob"], queue, exporter
+    log = Log("rack", "ERROR", world)
+    made = make_endpoints(SYSTEM, {"RackService": rack}, world, log, Metrics(), Tracer(provider))
+    return made["/studio.lab.v1.RackService/HangFilm"], rack, exporter
 
 
 async def test_a_call_is_a_span_below_that_of_its_caller() -> None:
     """The span has the caller's trace, and the handler passes on the span's own context."""
-    endpoint, queue, exporter = traced()
-    await endpoint.answer("gateway", EnqueueJobRequest(job_id="j"), None, trace=PARENT)
+    endpoint, rack, exporter = make_traced_endpoint()
+    await endpoint.answer("desk", HangFilmRequest(film_id="j"), None, trace=PARENT)
     (span,) = exporter.get_finished_spans()
-    assert span.name == "QueueInternalService.EnqueueJob"
+    assert span.name == "RackService.HangFilm"
     assert span.context is not None
     assert f"{span.context.trace_id:032x}" == "0af7651916cd43dd8448eb211c80319c"
     assert span.parent is not None
     assert f"{span.parent.span_id:016x}" == "b7ad6b7169203331"
-    assert queue.seen == [f"00-0af7651916cd43dd8448eb211c80319c-{span.context.span_id:016x}-01"]
+    assert rack.seen == [f"00-0af7651916cd43dd8448eb211c80319c-{span.context.span_id:016x}-01"]
     assert span.attributes is not None
-    assert span.attributes["job_id"] == "j"
+    assert span.attributes["film_id"] == "j"
 
 
 async def test_a_refused_call_ends_its_span_with_the_code() -> None:
     """A denial is a span with an error status and the code that was answered."""
-    endpoint, _, exporter = traced()
+    endpoint, _, exporter = make_traced_endpoint()
     try:
-        await endpoint.answer("worker", EnqueueJobRequest(job_id="j"), None)
+        await endpoint.answer("printer", HangFilmRequest(film_id="j"), None)
     except Failure as failure:
         assert failure.grpc == "PERMISSION_DENIED"
     (span,) = exporter.get_finished_spans()
@@ -97,8 +97,8 @@ def test_the_id_of_a_trace(given: str | None, found: str | None) -> None:
 
 
 async def test_a_plain_id_is_passed_on_as_it_is() -> None:
-    """No span can hang below it, but whoever asks for the trace of the call is told it."""
-    endpoint, queue, exporter = traced()
-    await endpoint.answer("gateway", EnqueueJobRequest(job_id="j"), None, trace="order-17")
-    assert queue.seen == ["order-17"]
+    """It can be no parent of a span, but it is the trace of the call."""
+    endpoint, rack, exporter = make_traced_endpoint()
+    await endpoint.answer("desk", HangFilmRequest(film_id="j"), None, trace="order-17")
+    assert rack.seen == ["order-17"]
     assert len(exporter.get_finished_spans()) == 1

@@ -84,7 +84,7 @@ def test_a_task_left_behind_fails_the_run() -> None:
         simulate(scenario)
 
 
-def test_an_exception_that_nobody_sees_fails_the_run() -> None:
+def test_an_unhandled_exception_fails_the_run() -> None:
     """A task that fails without being awaited is at fault."""
 
     async def scenario(world: SimulatedWorld) -> None:

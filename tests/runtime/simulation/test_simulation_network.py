@@ -1,4 +1,4 @@
-"""The simulated network: it fails exactly as it is told to, and shares nothing."""
+"""The simulated network: it fails exactly as planned, and shares nothing."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from generated.taskqueue.clients import JobInternalServiceClient, QueueInternalServiceClient
-from generated.taskqueue.messages import (
-    CreateJobRequest,
-    CreateJobResponse,
-    DequeueJobRequest,
-    EnqueueJobRequest,
-    EnqueueJobResponse,
-    JobSpec,
-    ListJobRecordsRequest,
+from generated.studio.clients import LedgerServiceClient, RackServiceClient
+from generated.studio.messages import (
+    HangFilmRequest,
+    HangFilmResponse,
+    ListNotesRequest,
+    NoteFilmRequest,
+    NoteFilmResponse,
+    Order,
+    TakeFilmRequest,
 )
-from generated.taskqueue.system import SYSTEM
+from generated.studio.system import SYSTEM
 from runtime.call.conditions import CallFailed, Failure
 from runtime.simulation import (
     Exchange,
@@ -28,32 +28,30 @@ from runtime.simulation import (
     simulate,
 )
 
-CREATE = CreateJobRequest(spec=JobSpec(job_type="x"))
-KEYED = CreateJobRequest(spec=JobSpec(job_type="x"), client_request_id="key")
+CREATE = NoteFilmRequest(order=Order(paper="x"))
+KEYED = NoteFilmRequest(order=Order(paper="x"), order_number="key")
 
 
 class Nodes:
-    """A deployment of nodes that call nobody by themselves."""
+    """A deployment of nodes that make no calls by themselves."""
 
     def __init__(self, world: SimulatedWorld) -> None:
-        self.deployment = SimulatedDeployment(
-            SYSTEM, "microservices", world, without=("worker", "coordinator", "gateway")
-        )
-        self.jobs = JobInternalServiceClient(self.deployment.channel("gateway"))
-        self.queue = QueueInternalServiceClient(self.deployment.channel("gateway"))
+        self.deployment = SimulatedDeployment(SYSTEM, "rooms", world, without=("printer", "foreman", "desk"))
+        self.ledger = LedgerServiceClient(self.deployment.channel("desk"))
+        self.rack = RackServiceClient(self.deployment.channel("desk"))
 
     async def create(
-        self, request: CreateJobRequest = CREATE, seconds: float | None = None
-    ) -> CreateJobResponse:
-        return await self.jobs.create_job(request, self.deployment.call("gateway", seconds))
+        self, request: NoteFilmRequest = CREATE, seconds: float | None = None
+    ) -> NoteFilmResponse:
+        return await self.ledger.note_film(request, self.deployment.call("desk", seconds))
 
-    async def enqueue(self, job_id: str = "x") -> EnqueueJobResponse:
-        return await self.queue.enqueue_job(EnqueueJobRequest(job_id=job_id), self.deployment.call("gateway"))
+    async def hang(self, film_id: str = "x") -> HangFilmResponse:
+        return await self.rack.hang_film(HangFilmRequest(film_id=film_id), self.deployment.call("desk"))
 
-    async def held(self) -> int:
-        """How many records the job service has."""
-        answer = await self.jobs.list_job_records(ListJobRecordsRequest(), self.deployment.call("gateway"))
-        return len(answer.jobs)
+    async def count_records(self) -> int:
+        """How many records the ledger has."""
+        answer = await self.ledger.list_notes(ListNotesRequest(), self.deployment.call("desk"))
+        return len(answer.films)
 
     def fail_next(self, fault: Fault) -> None:
         faults = [fault]
@@ -78,13 +76,13 @@ def test_nothing_is_shared_across_the_network() -> None:
     """The callee gets a copy of the request, and so does the record of the exchange."""
 
     async def scenario(nodes: Nodes) -> None:
-        request = CreateJobRequest(spec=JobSpec(job_type="before"))
+        request = NoteFilmRequest(order=Order(paper="before"))
         answer = await nodes.create(request)
-        request.spec.job_type = "after"
-        answer.job_id = "changed"
+        request.order.paper = "after"
+        answer.film_id = "changed"
         (kept,) = nodes.deployment.network.exchanges
-        assert isinstance(kept.request, CreateJobRequest)
-        assert kept.request.spec.job_type == "before"
+        assert isinstance(kept.request, NoteFilmRequest)
+        assert kept.request.order.paper == "before"
         assert kept.answers != [answer]
 
     with_nodes(scenario)
@@ -94,18 +92,18 @@ def test_the_guard_stands_in_the_simulation_too() -> None:
     """A caller outside the matrix is denied as it would be over the network."""
 
     async def scenario(nodes: Nodes) -> None:
-        call = nodes.deployment.call("worker")
-        jobs = JobInternalServiceClient(nodes.deployment.channel("worker"))
+        call = nodes.deployment.call("printer")
+        ledger = LedgerServiceClient(nodes.deployment.channel("printer"))
         with pytest.raises(Failure) as denied:
-            await jobs.create_job(CREATE, call)
+            await ledger.note_film(CREATE, call)
         assert denied.value.grpc == "PERMISSION_DENIED"
-        assert denied.value.origin == "JobInternalService"
+        assert denied.value.origin == "LedgerService"
 
     with_nodes(scenario)
 
 
 @pytest.mark.parametrize(
-    ("fault", "code", "held_at_once", "held_later"),
+    ("fault", "code", "records_at_once", "records_later"),
     [
         (Fault.BEFORE, "UNAVAILABLE", 0, 0),
         (Fault.AFTER, "UNAVAILABLE", 1, 1),
@@ -114,7 +112,7 @@ def test_the_guard_stands_in_the_simulation_too() -> None:
     ],
     ids=lambda value: value.name if isinstance(value, Fault) else "",
 )
-def test_a_fault_does_what_it_says(fault: Fault, code: str, held_at_once: int, held_later: int) -> None:
+def test_each_fault_has_its_effect(fault: Fault, code: str, records_at_once: int, records_later: int) -> None:
     """Each fault gives its caller its code, and the callee has or has not done its work."""
 
     async def scenario(nodes: Nodes) -> None:
@@ -123,9 +121,9 @@ def test_a_fault_does_what_it_says(fault: Fault, code: str, held_at_once: int, h
             await nodes.create()
         assert failed.value.grpc == code
         assert nodes.deployment.network.exchanges[0].fault is fault
-        assert await nodes.held() == held_at_once
+        assert await nodes.count_records() == records_at_once
         await nodes.deployment.world.sleep(2)
-        assert await nodes.held() == held_later
+        assert await nodes.count_records() == records_later
 
     with_nodes(scenario)
 
@@ -137,7 +135,7 @@ def test_a_call_that_arrives_twice_is_carried_out_twice() -> None:
         nodes.fail_next(Fault.TWICE)
         await nodes.create()
         await nodes.deployment.world.sleep(1)
-        assert await nodes.held() == 2
+        assert await nodes.count_records() == 2
         assert len(nodes.deployment.network.exchanges[0].answers) == 2
 
     with_nodes(scenario)
@@ -147,10 +145,10 @@ def test_a_plan_may_answer_for_the_callee() -> None:
     """An answer in the plan reaches the caller, and the callee is not asked."""
 
     async def scenario(nodes: Nodes) -> None:
-        nodes.deployment.network.plan = lambda _: CreateJobResponse(job_id="made up")
-        assert (await nodes.create()).job_id == "made up"
+        nodes.deployment.network.plan = lambda _: NoteFilmResponse(film_id="made up")
+        assert (await nodes.create()).film_id == "made up"
         nodes.deployment.network.plan = lambda _: None
-        assert await nodes.held() == 0
+        assert await nodes.count_records() == 0
 
     with_nodes(scenario)
 
@@ -160,43 +158,43 @@ def test_retries_are_attempts_of_their_own() -> None:
 
     async def scenario(nodes: Nodes) -> None:
         nodes.fail_next(Fault.AFTER)
-        assert (await nodes.create(KEYED)).deduplicated
+        assert (await nodes.create(KEYED)).known
         first, second = nodes.deployment.network.exchanges
         assert (first.fault, second.fault) == (Fault.AFTER, None)
-        assert await nodes.held() == 1
+        assert await nodes.count_records() == 1
 
     with_nodes(scenario)
 
 
 def test_a_crash_takes_the_memory_and_breaks_the_calls() -> None:
-    """Who waits for a node that dies is told so at once; a node started anew knows nothing."""
+    """A call to a node that dies fails at once; a restarted node has no state."""
 
     async def scenario(nodes: Nodes) -> None:
         await nodes.create()
-        queue = QueueInternalServiceClient(nodes.deployment.channel("coordinator"))
-        call = nodes.deployment.call("coordinator")
-        waiting = asyncio.create_task(queue.dequeue_job(DequeueJobRequest(worker_id="w"), call))
+        rack = RackServiceClient(nodes.deployment.channel("foreman"))
+        call = nodes.deployment.call("foreman")
+        waiting = asyncio.create_task(rack.take_film(TakeFilmRequest(printer_id="w"), call))
         await nodes.deployment.world.sleep(0.1)
-        for name in ("job", "queue"):
+        for name in ("ledger", "rack"):
             nodes.deployment.crash(name)
         with pytest.raises(CallFailed, match="went down"):
             await waiting
         assert nodes.deployment.world.monotonic() < 0.2
         with pytest.raises(CallFailed, match="cannot be reached"):
             await nodes.create()
-        nodes.deployment.start("job")
-        assert await nodes.held() == 0
+        nodes.deployment.start("ledger")
+        assert await nodes.count_records() == 0
 
     with_nodes(scenario)
 
 
-def test_a_call_on_its_way_to_a_node_that_dies_fails() -> None:
-    """A request that has been sent and not yet arrived finds nobody."""
+def test_a_call_that_is_sent_to_a_dying_node_fails() -> None:
+    """A request that was sent and has not arrived fails."""
 
     async def scenario(nodes: Nodes) -> None:
         calling = asyncio.create_task(nodes.create())
         await asyncio.sleep(0)
-        nodes.deployment.crash("job")
+        nodes.deployment.crash("ledger")
         with pytest.raises(CallFailed, match="is down"):
             await calling
 
@@ -204,17 +202,17 @@ def test_a_call_on_its_way_to_a_node_that_dies_fails() -> None:
 
 
 def test_a_dead_node_says_nothing_more() -> None:
-    """What a crashed node would do while it is being ended reaches neither the log nor the network."""
+    """The last actions of a crashed node reach neither the log nor the network."""
 
     async def scenario(world: SimulatedWorld) -> None:
-        deployment = SimulatedDeployment(SYSTEM, "microservices", world, environ={"LOG_LEVEL": "DEBUG"})
+        deployment = SimulatedDeployment(SYSTEM, "rooms", world, environ={"STUDIO_LOG": "DEBUG"})
         await world.sleep(0.1)
-        deployment.crash("worker")
+        deployment.crash("printer")
         lines, calls = len(deployment.lines), len(deployment.network.exchanges)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert [line for line in deployment.log()[lines:] if line["service"] == "worker"] == []
-        assert [each for each in deployment.network.exchanges[calls:] if each.principal == "worker"] == []
+        assert [line for line in deployment.log()[lines:] if line["service"] == "printer"] == []
+        assert [each for each in deployment.network.exchanges[calls:] if each.principal == "printer"] == []
         await deployment.stop()
 
     simulate(scenario)
@@ -224,17 +222,17 @@ def test_replicas_are_nodes_of_their_own() -> None:
     """Every replica of a node is started, and each draws ids that it owns."""
 
     async def scenario(world: SimulatedWorld) -> None:
-        deployment = SimulatedDeployment(SYSTEM, "monolith", world, without=["monolith-5"])
-        assert list(deployment.nodes) == [f"monolith-{place}" for place in range(5)]
-        jobs = [
-            await JobInternalServiceClient(deployment.channel("gateway", node=name)).create_job(
-                CREATE, deployment.call("gateway")
+        deployment = SimulatedDeployment(SYSTEM, "booths", world, without=["booth-5"])
+        assert list(deployment.nodes) == [f"booth-{place}" for place in range(5)]
+        notes = [
+            await LedgerServiceClient(deployment.channel("desk", node=name)).note_film(
+                CREATE, deployment.call("desk")
             )
             for name in deployment.nodes
         ]
-        assert len({job.job_id for job in jobs}) == 5
+        assert len({note.film_id for note in notes}) == 5
         with pytest.raises(ValueError, match="runs already"):
-            deployment.start("monolith-0")
+            deployment.start("booth-0")
         await deployment.stop()
 
     simulate(scenario)

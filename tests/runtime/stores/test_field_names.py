@@ -176,8 +176,8 @@ async def live(quay: Quay, more: list[str]) -> None:
     assert (await store.move(key, words.LANDED, words.READY, quay.call, **{remark: "seen"})).applied
     lifted = await store.acquire("c1", quay.call)
     check(lifted)
-    assert await store.renew(key, quay.held(lifted))
-    dropped = await store.settle(key, words.SWAYING, quay.held(lifted), quay.call, **{remark: "oh"})
+    assert await store.renew(key, quay.make_lease(lifted))
+    dropped = await store.settle(key, words.SWAYING, quay.make_lease(lifted), quay.call, **{remark: "oh"})
     assert dropped == words.SWAYING
     quay.pass_time()
     edges = {edge.name: edge for edge in store._lifecycle.edges.values()}
@@ -185,10 +185,10 @@ async def live(quay: Quay, more: list[str]) -> None:
     again = await store.acquire("c2", quay.call)
     check(again)
     if hasattr(store, "exchange"):
-        settling = Settling(key, quay.held(again), words.SHIPPED, {remark: "away"})
+        settling = Settling(key, quay.make_lease(again), words.SHIPPED, {remark: "away"})
         assert (await store.exchange("c2", [settling], 0, quay.call)).outcomes == [words.SHIPPED]
     else:
-        await store.settle(key, words.SHIPPED, quay.held(again), quay.call, **{remark: "away"})
+        await store.settle(key, words.SHIPPED, quay.make_lease(again), quay.call, **{remark: "away"})
     shipped = await store.get(key)
     check(shipped)
     assert [quay.get(shipped, each) for each in ("remark", "lifts", "drops")] == ["away", 2, 1]

@@ -63,10 +63,10 @@ async def test_every_way_of_reading_gives_each_field_its_own_value(
     assert given(lifted) == given(asked)
     assert (lifted.crane, lifted.lifts, lifted.drops, lifted.remark) == ("c1", 1, 0, "seen")
     assert lifted.lifted_until > lifted.changed_at
-    assert await store.renew(key, quay.held(lifted))
+    assert await store.renew(key, quay.make_lease(lifted))
     renewed = await store.get(key)
     assert replace(renewed, lifted_until=lifted.lifted_until) == lifted
-    swaying = await store.settle(key, words.SWAYING, quay.held(lifted), quay.call, remark="oh")
+    swaying = await store.settle(key, words.SWAYING, quay.make_lease(lifted), quay.call, remark="oh")
     assert swaying == words.SWAYING
     dropped = await store.get(key)
     assert given(dropped) == given(asked)
@@ -83,7 +83,7 @@ async def test_what_is_settled_and_what_is_taken_in_one_step_keep_their_values(
     for each in (first, second):
         await store.move(each.crate_id, words.LANDED, words.READY, quay.call)
     taken = await store.acquire("c1", quay.call)
-    settling = Settling(taken.crate_id, quay.held(taken), words.SHIPPED, {"remark": "away"})
+    settling = Settling(taken.crate_id, quay.make_lease(taken), words.SHIPPED, {"remark": "away"})
     (next_one,), outcomes = await store.exchange("c2", [settling], 0, quay.call)
     assert outcomes == [words.SHIPPED]
     assert (given(next_one), next_one.crane) == (given(second), "c2")

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from generated.taskqueue.clients import ResultInternalServiceClient
-from generated.taskqueue.errors import JobNotFound
-from generated.taskqueue.messages import (
-    CANCELED,
-    DONE,
-    GetResultRequest,
-    GetResultResponse,
-    StoreResultRequest,
+from generated.studio.clients import ArchiveServiceClient
+from generated.studio.errors import FilmUnknown
+from generated.studio.messages import (
+    DEVELOPED,
+    WITHDRAWN,
+    GetPrintRequest,
+    GetPrintResponse,
+    StorePrintRequest,
 )
-from generated.taskqueue.system import SYSTEM
+from generated.studio.system import SYSTEM
 from runtime.call import Call
 from runtime.call.conditions import CallFailed, Failure
 from runtime.call.endpoint import Endpoint, make_endpoints
@@ -30,23 +30,23 @@ from tests.runtime.hand_world import Lines
 
 
 class Local:
-    """The result service in the same process, with a handler of the test's own."""
+    """The archive in the same process, with a handler of the test's own."""
 
-    def __init__(self, world: SimulatedWorld, handle: Any, principal: str = "gateway") -> None:
+    def __init__(self, world: SimulatedWorld, handle: Any, principal: str = "desk") -> None:
         self.world = world
         self.log = Log("node", "INFO", world, Lines())
-        handler = SimpleNamespace(get_result=handle, store_result=handle)
+        handler = SimpleNamespace(get_print=handle, store_print=handle)
         self.endpoints: dict[str, Endpoint] = make_endpoints(
-            SYSTEM, {"ResultInternalService": handler}, world, self.log, Metrics()
+            SYSTEM, {"ArchiveService": handler}, world, self.log, Metrics()
         )
-        self.client = ResultInternalServiceClient(LocalChannel(SYSTEM, self.endpoints, principal))
+        self.client = ArchiveServiceClient(LocalChannel(SYSTEM, self.endpoints, principal))
 
     def call(self, seconds: float | None = None) -> Call:
         deadline = None if seconds is None else self.world.monotonic() + seconds
-        return Call(world=self.world, log=self.log, caller="gateway", deadline=deadline, request_id="id-1")
+        return Call(world=self.world, log=self.log, caller="desk", deadline=deadline, request_id="id-1")
 
-    async def get(self, seconds: float | None = None) -> GetResultResponse:
-        return await self.client.get_result(GetResultRequest(job_id="x"), self.call(seconds))
+    async def get(self, seconds: float | None = None) -> GetPrintResponse:
+        return await self.client.get_print(GetPrintRequest(film_id="x"), self.call(seconds))
 
 
 def locally(scenario: Callable[[SimulatedWorld], Coroutine[Any, Any, None]]) -> None:
@@ -54,20 +54,20 @@ def locally(scenario: Callable[[SimulatedWorld], Coroutine[Any, Any, None]]) -> 
 
 
 def test_an_answer_is_handed_over_as_it_is() -> None:
-    """Request and response are the very objects, and the call keeps its id and what is left of its time."""
-    given = GetResultResponse(found=True)
+    """Request and response are the very objects, and the call keeps its id and its remaining time."""
+    given = GetPrintResponse(found=True)
     seen: list[tuple[object, Call]] = []
 
-    async def handle(request: object, call: Call) -> GetResultResponse:
+    async def handle(request: object, call: Call) -> GetPrintResponse:
         seen.append((request, call))
         return given
 
     async def scenario(world: SimulatedWorld) -> None:
-        local, request = Local(world, handle), GetResultRequest(job_id="x")
-        assert await local.client.get_result(request, local.call(0.4)) is given
+        local, request = Local(world, handle), GetPrintRequest(film_id="x")
+        assert await local.client.get_print(request, local.call(0.4)) is given
         ((sent, call),) = seen
         assert sent is request
-        assert (call.caller, call.request_id, call.remaining()) == ("gateway", "id-1", 0.4)
+        assert (call.caller, call.request_id, call.remaining()) == ("desk", "id-1", 0.4)
 
     locally(scenario)
 
@@ -76,13 +76,13 @@ def test_an_answer_is_handed_over_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("principal", "status", "code"),
     [
-        ("worker", CANCELED, "PERMISSION_DENIED"),
-        ("gateway", DONE, "PERMISSION_DENIED"),
-        ("client", CANCELED, "UNAUTHENTICATED"),
+        ("printer", WITHDRAWN, "PERMISSION_DENIED"),
+        ("desk", DEVELOPED, "PERMISSION_DENIED"),
+        ("visitor", WITHDRAWN, "UNAUTHENTICATED"),
     ],
 )
 def test_the_guard_stands_within_a_process_too(principal: str, status: Any, code: str) -> None:
-    """Components that live together are told apart as if they did not."""
+    """Components of one process are different principals, too."""
 
     async def handle(_request: object, _call: Call) -> None:
         raise AssertionError("the handler must not be reached")
@@ -90,9 +90,7 @@ def test_the_guard_stands_within_a_process_too(principal: str, status: Any, code
     async def scenario(world: SimulatedWorld) -> None:
         local = Local(world, handle, principal)
         with pytest.raises(Failure) as denied:
-            await local.client.store_result(
-                StoreResultRequest(job_id="x", terminal_status=status), local.call()
-            )
+            await local.client.store_print(StorePrintRequest(film_id="x", final_state=status), local.call())
         assert denied.value.grpc == code
 
     locally(scenario)
@@ -102,27 +100,27 @@ def test_a_condition_arrives_as_if_it_had_travelled() -> None:
     """The caller gets the condition by its class, with its origin, and without the handler's traceback."""
 
     async def handle(_request: object, _call: Call) -> None:
-        raise JobNotFound(job_id="x")
+        raise FilmUnknown(film_id="x")
 
     async def scenario(world: SimulatedWorld) -> None:
-        with pytest.raises(JobNotFound) as failed:
+        with pytest.raises(FilmUnknown) as failed:
             await Local(world, handle).get()
-        assert (failed.value.message, failed.value.origin) == ("no job x", "ResultInternalService")
+        assert (failed.value.message, failed.value.origin) == ("no film x", "ArchiveService")
         assert failed.value.fields == {}
 
     locally(scenario)
 
 
 def test_the_failure_of_a_third_keeps_its_code_and_not_its_origin() -> None:
-    """What passes through a component comes from that component, to its caller."""
+    """A failure that passes through a component has that component as its origin."""
 
     async def handle(_request: object, _call: Call) -> None:
-        raise CallFailed("NOT_FOUND", "nothing there", "JobInternalService")
+        raise CallFailed("NOT_FOUND", "nothing there", "LedgerService")
 
     async def scenario(world: SimulatedWorld) -> None:
         with pytest.raises(CallFailed) as failed:
             await Local(world, handle).get()
-        assert (failed.value.grpc, failed.value.origin) == ("NOT_FOUND", "ResultInternalService")
+        assert (failed.value.grpc, failed.value.origin) == ("NOT_FOUND", "ArchiveService")
 
     locally(scenario)
 
@@ -145,7 +143,7 @@ def test_a_fault_arrives_without_its_details() -> None:
 @pytest.mark.req("CH-73", "TQ-161")
 @pytest.mark.parametrize(("seconds", "at_most"), [(None, 1.0), (0.3, 0.3), (9.0, 1.0)])
 def test_an_attempt_ends_at_its_deadline(seconds: float | None, at_most: float) -> None:
-    """The smaller of the method's deadline and what is left ends an attempt, and stops the callee."""
+    """The smaller of the method's deadline and the remaining time ends an attempt, and stops the callee."""
     ended: list[float] = []
 
     async def handle(_request: object, call: Call) -> None:
@@ -164,14 +162,14 @@ def test_an_attempt_ends_at_its_deadline(seconds: float | None, at_most: float) 
     locally(scenario)
 
 
-def test_a_method_that_nobody_may_call_can_be_bound() -> None:
+def test_a_method_without_permissions_can_be_bound() -> None:
     """The guard of the callee decides, so a client for a method without a row is no mistake by itself."""
 
     async def scenario(world: SimulatedWorld) -> None:
         local = Local(world, None)
         channel = LocalChannel(replace(SYSTEM, matrix={}), local.endpoints, "nobody")
         with pytest.raises(Failure) as denied:
-            await ResultInternalServiceClient(channel).get_result(GetResultRequest(job_id="x"), local.call())
+            await ArchiveServiceClient(channel).get_print(GetPrintRequest(film_id="x"), local.call())
         assert denied.value.grpc == "PERMISSION_DENIED"
 
     locally(scenario)

@@ -1,4 +1,4 @@
-"""What a worker holds: told apart even when a store hands out the same run twice."""
+"""Runs in flight of a worker: distinct even when a store hands out the same fence twice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runtime.worker.in_flight import InFlightRuns
 
 
 def test_a_run_that_is_handed_out_twice_is_dropped_once() -> None:
-    """A store that lost its last writes at a failover counts anew; the later run is the one that is held."""
+    """A store that lost its last writes at a failover counts anew; the later run stays in flight."""
     in_flight: InFlightRuns[str] = InFlightRuns(cast("Any", None), 10.0, 1.0)
     first = in_flight.add("a", Held("worker", 1), "first", 0.0, 10.0)
     second = in_flight.add("a", Held("worker", 1), "second", 1.0, 10.0)

@@ -14,7 +14,7 @@ from runtime.stores.store import Held
 from runtime.worker.config import Outcome, WorkerConfig
 from tests.runtime.stores.postgres.conftest import folder, kit, make_kit, server, url
 from tests.runtime.stores.postgres.kit import Kit
-from tests.runtime.worker.working import DONE, GIVEN_BACK, UNSTORABLE, working
+from tests.runtime.worker.working import DONE, RELEASED, UNSTORABLE, run_worker
 from tests.support.eventually import eventually
 
 __all__ = ["folder", "kit", "make_kit", "server", "url"]
@@ -55,7 +55,7 @@ class Proxy:
         writer.transport.abort()
 
     def cut(self) -> None:
-        """Hangs up on everybody."""
+        """Abort all connections."""
         self.word, self.has_heard = b"", False
         for writer in self._writers:
             writer.transport.abort()
@@ -73,7 +73,7 @@ class Proxy:
     ("outcome", "word"),
     [
         (Outcome(JOB_COMPLETE, {"result": '"a word"'}), b"a word"),
-        (GIVEN_BACK, b"COMMIT"),
+        (RELEASED, b"COMMIT"),
         (UNSTORABLE, b"COMMIT"),
     ],
 )
@@ -96,7 +96,7 @@ async def test_an_answer_that_got_lost_is_looked_up(kit: Kit, outcome: Outcome, 
         return record.state not in (QUEUED, RUNNING)
 
     try:
-        async with working(through, perform, WorkerConfig(1, 0.02, 30, 10, 5)) as works:
+        async with run_worker(through, perform, WorkerConfig(1, 0.02, 30, 10, 5)) as works:
             await eventually(lambda: kit.job(job), wanted=has_ended)
             proxy.cut()
             other = (await kit.add(QUEUED)).job_id

@@ -1,4 +1,4 @@
-"""A worker at work on a real store, what it ran, and a store whose answers a test may hold up."""
+"""A worker on a real store, its runs, and a store whose answers a test may delay."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from generated.orchestrator.errors import ServiceUnavailable
 from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL
 from generated.orchestrator.records import JobRecord
 from runtime.call import Call
-from runtime.model.system import Event
 from runtime.stores.postgres import PostgresStore
 from runtime.stores.store import Exchanged, Held
-from runtime.worker.config import Outcome, WorkerConfig, WorkerEvents
+from runtime.worker.config import Outcome, WorkerConfig
 from runtime.worker.lease_worker import LeaseWorker
 from runtime.world import RealWorld
 from tests.runtime.stores.postgres.kit import Kit
+from tests.runtime.worker.events import EVENTS
 from tests.support.eventually import eventually
 
 OWNER = "the worker"
-TOLD = WorkerEvents(Event("started", "INFO"), Event("lost", "WARNING"))
 DONE = Outcome(JOB_COMPLETE, {"result": "1"})
-GIVEN_BACK = Outcome(JOB_FAIL, {"error": "given back"})
-UNSTORABLE = Outcome(JOB_FAIL, {"error": "not to be kept"}, final=True)
-PACE = WorkerConfig(slots=2, poll_s=0.02, lease_s=30, renew_s=10, grace_s=5)
+RELEASED = Outcome(JOB_FAIL, {"error": "released"})
+UNSTORABLE = Outcome(JOB_FAIL, {"error": "cannot be stored"}, final=True)
+CONFIG = WorkerConfig(slots=2, poll_s=0.02, lease_s=30, renew_s=10, grace_s=5)
 LEASE_S = 60.0
 EAGER = WorkerConfig(slots=2, poll_s=0.02, lease_s=LEASE_S, renew_s=0.2, grace_s=5)
 """Renews at once. Its leases are so long that no busy machine makes it lose one; tests let them pass."""
@@ -43,15 +42,15 @@ class Ahead(RealWorld):
 
 
 class Store:
-    """A real store whose answers a test may hold up or replace."""
+    """A real store whose answers a test may delay or fail."""
 
     def __init__(self, real: PostgresStore[JobRecord]) -> None:
         self._real = real
         self.failing = 0
         self.tried = 0
         self.renewed: list[bool | Exception] = []
-        self.arrives = asyncio.Event()
-        self.arrives.set()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
@@ -60,7 +59,7 @@ class Store:
         self._fail()
         exchanged = await self._real.exchange(*given)
         if exchanged.taken:
-            await self.arrives.wait()
+            await self.may_answer.wait()
         return exchanged
 
     async def settle_all(self, *given: Any) -> Sequence[int | Exception]:
@@ -80,9 +79,9 @@ class Store:
 
 
 class Works:
-    """A worker at work, and what it has run."""
+    """A worker, and its runs."""
 
-    def __init__(self, kit: Kit, perform: Perform, pace: WorkerConfig) -> None:
+    def __init__(self, kit: Kit, perform: Perform, config: WorkerConfig) -> None:
         self.kit = kit
         self.store = Store(kit.store)
         self.runs: list[tuple[str, Held]] = []
@@ -92,7 +91,7 @@ class Works:
         self._perform = perform
         assert JOB.lease is not None
         self.worker: LeaseWorker[JobRecord] = LeaseWorker(
-            self.store, JOB.lease, JOB.key, OWNER, pace, self._run, GIVEN_BACK, UNSTORABLE, TOLD
+            self.store, JOB.lease, JOB.key, OWNER, config, self._run, RELEASED, UNSTORABLE, EVENTS
         )
 
     async def _run(self, record: JobRecord, held: Held) -> Outcome:
@@ -104,21 +103,21 @@ class Works:
         finally:
             self.at_once -= 1
 
-    async def begun(self, count: int = 1) -> None:
-        """Waits until so many runs have begun."""
+    async def wait_for_runs(self, count: int = 1) -> None:
+        """Wait until so many runs have begun."""
         await eventually(lambda: len(self.runs) >= count)
 
-    async def until(self, key: str, *states: int) -> JobRecord:
-        """Waits until a job is in one of some states."""
+    async def wait_for_state(self, key: str, *states: int) -> JobRecord:
+        """Wait until a job is in one of some states."""
         return await eventually(lambda: self.kit.job(key), wanted=lambda job: job.state in states)
 
     def work(self) -> Coroutine[Any, Any, None]:
-        """What the worker does until it is told to stop."""
+        """Work until the stop."""
         call = Call(world=self.world, log=self.kit.log, caller="worker")
         return self.worker.work(call, self.stopping)
 
     async def pass_lease(self, key: str) -> None:
-        """Lets more than a whole lease pass, in parts, for the worker and for the database alike."""
+        """Let more than a whole lease pass, in parts, for the worker and for the database alike."""
         part = LEASE_S / 2
         for _ in range(3):
             self.world.seconds += part
@@ -132,9 +131,9 @@ class Works:
 
 
 @asynccontextmanager
-async def working(kit: Kit, perform: Perform, pace: WorkerConfig = PACE) -> AsyncIterator[Works]:
+async def run_worker(kit: Kit, perform: Perform, config: WorkerConfig = CONFIG) -> AsyncIterator[Works]:
     """A worker that is stopped at the end, if the test has not done so."""
-    made = Works(kit, perform, pace)
+    made = Works(kit, perform, config)
     task = asyncio.create_task(made.work())
     try:
         async with asyncio.timeout(60):

@@ -1,4 +1,4 @@
-"""Small findings that never happened, for tests of what is made of findings."""
+"""Canned findings of both designs, for tests of tables and reports."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections import Counter
 from functools import cache
 
 from bench.calibration import Costs
-from bench.capacity import model
+from bench.capacity import model_capacity
 from bench.designs.anatomy import Anatomy, Segment
-from bench.designs.findings import Findings, Model
-from bench.designs.manifest import Machine, Manifest, describe_design, notes
-from bench.designs.results import DesignResult, Jobs, Moment, NodeUse, StepResult, requests
+from bench.designs.findings import CapacityModel, DesignFindings
+from bench.designs.manifest import MachineInfo, Manifest, describe_design, format_notes
+from bench.designs.results import DesignResult, IntervalResult, Jobs, NodeUse, StepResult, summarize_requests
 from bench.designs.sites import Launch
-from bench.percentiles import Times
-from bench.workload import FOLDER, Kind, Load, Workload, read
+from bench.percentiles import LatencyHistogram
+from bench.workload import FOLDER, Load, RequestKind, Workload, read_workload
 
-WORKLOAD = read(FOLDER / "taskqueue.yaml", quick=True)
-MACHINE = Machine(
+WORKLOAD = read_workload(FOLDER / "taskqueue.yaml", quick=True)
+MACHINE = MachineInfo(
     id="0123456789abcdef",
     cores=2,
     processor="a processor",
@@ -52,25 +52,25 @@ LAUNCHES = {
 }
 
 
-def times(*milliseconds: float) -> Times:
-    """A histogram of these."""
-    found = Times()
+def create_histogram(*milliseconds: float) -> LatencyHistogram:
+    """Create a histogram of these times."""
+    found = LatencyHistogram()
     for each in milliseconds:
         found.record(each / 1000)
     return found
 
 
-def step(load: Load, repeat: int, nodes: list[str]) -> StepResult:
-    """A step in which every kind of the mix was answered ten times, in 1 to 10 ms."""
-    kinds: list[Kind] = list(dict.fromkeys(load.mix.deal()))
-    latencies = {kind: times(*range(1, 11)) for kind in kinds}
+def create_step(load: Load, repeat: int, nodes: list[str]) -> StepResult:
+    """Create a step in which every kind of the mix was answered ten times, in 1 to 10 ms."""
+    kinds: list[RequestKind] = list(dict.fromkeys(load.mix.expand()))
+    latencies = {kind: create_histogram(*range(1, 11)) for kind in kinds}
     answered = Counter(dict.fromkeys(kinds, 10))
-    jobs = times(5, 10, 20, 40)
-    listings = requests(latencies, answered, {}, load.run_s, secondary=True)
+    jobs = create_histogram(5, 10, 20, 40)
+    listings = summarize_requests(latencies, answered, {}, load.run_s, secondary=True)
     return StepResult(
         load=load,
         repeat=repeat,
-        primary=requests(latencies, answered, {}, load.run_s, secondary=False),
+        primary=summarize_requests(latencies, answered, {}, load.run_s, secondary=False),
         secondary=listings if listings.answered else None,
         jobs=Jobs(
             done_per_s=1.0,
@@ -78,10 +78,10 @@ def step(load: Load, repeat: int, nodes: list[str]) -> StepResult:
             submitted=4,
             backlog=0,
             unfinished=0,
-            end_to_end=jobs.summary(),
+            end_to_end=jobs.summarize(),
             end_to_end_histogram=jobs.encode(),
-            waited=jobs.summary(),
-            observed=jobs.summary(),
+            waited=jobs.summarize(),
+            observed=jobs.summarize(),
             observed_histogram=jobs.encode(),
         ),
         nodes=tuple(
@@ -91,14 +91,14 @@ def step(load: Load, repeat: int, nodes: list[str]) -> StepResult:
         clients=2,
         client_cpu_s=0.02,
         other_cpu_s=0.0,
-        lag=times(0.1).summary(),
+        lag=create_histogram(0.1).summarize(),
         keyed=3,
-        moments=tuple(Moment(seconds=each / 2, per_s=20, p50_ms=2, p99_ms=9) for each in range(1, 9)),
+        moments=tuple(IntervalResult(seconds=each / 2, per_s=20, p50_ms=2, p99_ms=9) for each in range(1, 9)),
     )
 
 
-def manifest(workload: Workload = WORKLOAD) -> Manifest:
-    """Two designs, measured in turns."""
+def create_manifest(workload: Workload = WORKLOAD) -> Manifest:
+    """Create a manifest of two designs, measured in turns."""
     designs = {
         name: describe_design(launch.deployment, workload, MACHINE, [launch] * 2, {}, 30)
         for name, launch in LAUNCHES.items()
@@ -115,33 +115,35 @@ def manifest(workload: Workload = WORKLOAD) -> Manifest:
         workload_digest=workload.digest,
         order=("taskqueue.microservices", "taskqueue.monolith") * 2,
         designs=designs,
-        notes=notes(designs, "processes"),
+        notes=format_notes(designs, "processes"),
     )
 
 
 @cache
-def findings() -> Findings:
-    """All that a run of both designs gives."""
+def create_findings() -> DesignFindings:
+    """Create the findings of a run of both designs."""
     designs = {
         name: DesignResult(
             deployment=launch.deployment,
             steps=tuple(
-                step(load, repeat, list(launch.nodes)) for repeat in range(2) for load in WORKLOAD.loads()
+                create_step(load, repeat, list(launch.nodes))
+                for repeat in range(2)
+                for load in WORKLOAD.loads()
             ),
         )
         for name, launch in LAUNCHES.items()
     }
     capacities = {
-        name: model(design, COSTS, 2, in_process=name == "monolith", slots=6)
+        name: model_capacity(design, COSTS, 2, in_process=name == "monolith", slots=6)
         for name, design in designs.items()
     }
     segments = (Segment(name="client → gateway", median_us=300), Segment(name="job: CreateJob", median_us=90))
-    return Findings(
-        manifest=manifest(),
+    return DesignFindings(
+        manifest=create_manifest(),
         designs=designs,
         anatomies={
             name: Anatomy(deployment=name, calls=3, segments=segments, total_median_us=390)
             for name in designs
         },
-        model=Model(costs=COSTS, designs={name: each for name, each in capacities.items() if each}),
+        model=CapacityModel(costs=COSTS, designs={name: each for name, each in capacities.items() if each}),
     )

@@ -1,4 +1,4 @@
-"""Reads and compiles a text once, for tests that do so again and again with a change in one of its files."""
+"""A cache for reading and compiling, for tests that do so often with a change in one file."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from codegen.source.yaml_reader import Source, parse
 
 
 @contextmanager
-def remembering() -> Iterator[None]:
-    """Meanwhile a file that was read before is not read again; whoever examines it has a copy of his own."""
+def cached_files() -> Iterator[None]:
+    """Cache files that were read before; each reader gets a copy of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loader, "parse", _copied)
+        patch.setattr(loader, "parse", _copy)
         yield
-    _parsed.cache_clear()
+    _parse.cache_clear()
 
 
 @contextmanager
-def compiling_once() -> Iterator[None]:
-    """Meanwhile protos that were compiled before in this process are not compiled again."""
+def cached_protos() -> Iterator[None]:
+    """Cache protos that were compiled before in this process."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(generate, "compile_protos", lambda protos: _compiled(tuple(protos)))
+        patch.setattr(generate, "compile_protos", lambda protos: _compile(tuple(protos)))
         yield
-    _compiled.cache_clear()
+    _compile.cache_clear()
 
 
 @cache
-def _compiled(protos: tuple[Artefact, ...]) -> tuple[Artefact, ...]:
+def _compile(protos: tuple[Artefact, ...]) -> tuple[Artefact, ...]:
     return tuple(compile_protos(protos))
 
 
-def _copied(name: str, text: str) -> tuple[Source, list[Diagnostic]]:
-    source, complaints, data = _parsed(name, text)
-    # An examination takes out of the data what it cannot read.
-    places = ({**source.keys}, {**source.values}, {*source.repeated})
+def _copy(name: str, text: str) -> tuple[Source, list[Diagnostic]]:
+    source, complaints, data = _parse(name, text)
+    # A check removes unreadable parts from the data.
+    places = ({**source.keys}, {**source.values}, {*source.aliased})
     return Source(name, text, marshal.loads(data), *places), [*complaints]
 
 
 @cache
-def _parsed(name: str, text: str) -> tuple[Source, list[Diagnostic], bytes]:
+def _parse(name: str, text: str) -> tuple[Source, list[Diagnostic], bytes]:
     source, complaints = parse(name, text)
     return source, complaints, marshal.dumps(source.data)

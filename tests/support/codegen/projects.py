@@ -18,14 +18,14 @@ LAUNDRY = ROOT / "tests/specs/laundry"
 
 
 def project(root: Path, specs: Iterable[Path] = (TASKQUEUE,)) -> Path:
-    """A new project with these specs."""
+    """Create a project with these specs."""
     for spec in specs:
         shutil.copytree(spec, root / "spec" / spec.name)
     return root
 
 
 def snapshot(root: Path, *, without: Iterable[str] = (".charter",)) -> dict[str, bytes]:
-    """Every file of a project with its bytes, the generator's own notes left out."""
+    """Every file of a project with its bytes, without the generator's own notes."""
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in sorted(root.rglob("*"))
@@ -34,7 +34,7 @@ def snapshot(root: Path, *, without: Iterable[str] = (".charter",)) -> dict[str,
 
 
 def edit(path: Path, old: str, new: str) -> None:
-    """Changes one place of a file."""
+    """Change one place of a file."""
     text = path.read_text(encoding="utf-8")
     assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in {path}"
     path.write_text(text.replace(old, new), encoding="utf-8")

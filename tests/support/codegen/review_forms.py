@@ -1,4 +1,4 @@
-"""The spec that the cases change, and how they change it."""
+"""The base spec of the review cases, and how they change it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from codegen.review.compare import Stored, stored
-from codegen.review.form import Data, read
+from codegen.review.compare import StoredForm, normalize
+from codegen.review.form import Data, decode_form
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import parse
 from tests.support import quick_yaml
 
 Change = Callable[[Any, Any], None]
-"""What is done to a mapping or a list, at one of its keys."""
+"""A change to a mapping or a list, at one of its keys."""
 
 CASES = Path(__file__).parents[2] / "codegen" / "review"
 
 
 @cache
 def base() -> Data:
-    """The base spec as plain data, the way the accepted form has it; edits make another of it."""
+    """The base spec as plain data, like the accepted form; edits make another of it."""
     source, complaints = parse("base.yaml", (CASES / "base.yaml").read_text(encoding="utf-8"))
     assert not complaints
     data: Data = source.data
@@ -29,35 +29,37 @@ def base() -> Data:
 
 
 def spec(data: Data) -> Spec:
-    return read(data, "spec/kiosk")
+    return decode_form(data, "spec/kiosk")
 
 
 @cache
-def stored_base() -> Stored:
+def stored_base() -> StoredForm:
     """The side of a comparison that the base spec is."""
-    return stored(spec(base()))
+    return normalize(spec(base()))
 
 
-def edited(data: Data, edits: dict[str, Any]) -> Data:
+def apply_edits(data: Data, edits: dict[str, Any]) -> Data:
     """The data with some places changed.
 
-    `null` takes a thing away, `{copy_of: path}` puts a copy there, and places in lists count from 0.
+    `null` removes a thing, `{copy_of: path}` puts a copy there, and places in lists count from 0.
     """
     result = data
     for path, value in edits.items():
-        said = (
-            at(data, value["copy_of"].split("/")) if isinstance(value, dict) and "copy_of" in value else value
+        copied = (
+            find_at(data, value["copy_of"].split("/"))
+            if isinstance(value, dict) and "copy_of" in value
+            else value
         )
-        result = changed(result, path.split("/"), partial(_put, value=said))
+        result = change_at(result, path.split("/"), partial(_set, value=copied))
     return result
 
 
-def changed(data: Any, steps: Sequence[str | int], change: Change) -> Any:
-    """The data with a change at a place; it shares all the rest with the data that was given."""
+def change_at(data: Any, steps: Sequence[str | int], change: Change) -> Any:
+    """The data with a change at a place; all the rest is the same object as before."""
     copied = data.copy()
     step = _step(copied, steps[0])
     if len(steps) > 1:
-        copied[step] = changed(
+        copied[step] = change_at(
             copied[step] if isinstance(copied, list) else copied.get(step, {}), steps[1:], change
         )
     else:
@@ -65,22 +67,22 @@ def changed(data: Any, steps: Sequence[str | int], change: Change) -> Any:
     return copied
 
 
-def at(data: Any, steps: Iterable[str | int]) -> Any:
-    """What is at a place."""
+def find_at(data: Any, steps: Iterable[str | int]) -> Any:
+    """The value at a place."""
     for step in steps:
         data = data[_step(data, step)]
     return data
 
 
-def _put(holder: Any, step: str | int, value: Any) -> None:
+def _set(container: Any, step: str | int, value: Any) -> None:
     if value is None:
-        del holder[step]
+        del container[step]
     else:
-        holder[step] = value
+        container[step] = value
 
 
-def _step(holder: Any, step: str | int) -> Any:
-    return int(step) if isinstance(holder, list) else step
+def _step(container: Any, step: str | int) -> Any:
+    return int(step) if isinstance(container, list) else step
 
 
 def cases() -> list[Any]:

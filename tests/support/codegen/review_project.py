@@ -1,4 +1,4 @@
-"""A scratch project with one system, for trying the command as its users do."""
+"""A scratch project with one system, to run the command as its users do."""
 
 from __future__ import annotations
 
@@ -23,35 +23,38 @@ BLOCKER = {
     "scope": "One handle.",
     "impact_on_task": "None.",
 }
+SHELF = ("environment", "unit: days, default: 7", "unit: days, default: 9")
+STORE = ("callers", "[CollectParcel, FindParcel]", "[CollectParcel, FindParcel, StoreParcel]")
+"""Two edits of the spec: a default, and a permission."""
 
 
 @dataclass
 class Project:
-    """The folder of a project and what its commands print."""
+    """The folder of a project and the output of its commands."""
 
     root: Path
     capsys: pytest.CaptureFixture[str]
 
     def review(self, *arguments: str) -> tuple[int, str]:
-        """Runs the command; its exit code and all that it says."""
+        """Run the command; return its exit code and its output."""
         code = main([*arguments], self.root)
-        said = self.capsys.readouterr()
-        return code, said.out + said.err
+        printed = self.capsys.readouterr()
+        return code, printed.out + printed.err
 
     def edit(self, file: str, old: str, new: str) -> None:
-        """Changes a file of the spec in one place."""
+        """Change a file of the spec in one place."""
         path = self.root / "spec" / "locker" / f"{file}.yaml"
         text = path.read_text(encoding="utf-8")
         assert text.count(old) == 1, old
         path.write_text(text.replace(old, new), encoding="utf-8")
 
     def freeze(self) -> None:
-        """Freezes the design."""
+        """Freeze the design."""
         with (self.root / "spec/locker/system.yaml").open("a", encoding="utf-8") as file:
             file.write(FREEZE)
 
     def record(self, name: str, *covers: str, **words: Any) -> Path:
-        """Writes a change record."""
+        """Write a change record."""
         body = {"system": "locker", "title": "T.", "what": "W.", "why": "Y.", "impact": "I.", **words}
         return self.write_record(name, quick_yaml.write({**body, "covers": [*covers]}))
 
@@ -62,7 +65,7 @@ class Project:
         return path
 
     def accept_first(self) -> None:
-        """Accepts the system as it is."""
+        """Accept the system as it is."""
         self.record("0001-a-locker", "system.added locker")
         assert self.review("--accept")[0] == 0
 
@@ -79,6 +82,6 @@ class Project:
         self.git("commit", "-qm", "A state.")
 
 
-def project_at(root: Path, capsys: pytest.CaptureFixture[str]) -> Project:
+def make_project(root: Path, capsys: pytest.CaptureFixture[str]) -> Project:
     shutil.copytree(LOCKER, root / "spec" / "locker")
     return Project(root, capsys)

@@ -1,4 +1,4 @@
-"""The specs that the emitters are tried on, and ways to change them."""
+"""The specs of the emitters' tests, and helpers to change them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from codegen.emit.artefact import Artefact
-from codegen.emit.deploy import wiring
 from codegen.language import FILES
 from codegen.source.loader import load
 from codegen.source.spec import Spec
@@ -22,7 +21,7 @@ FOLDERS = sorted(
     for pattern in ("spec/*/system.yaml", "tests/specs/*/system.yaml")
     for path in ROOT.glob(pattern)
 )
-"""Every spec there is: what emitters make must be right for any of them."""
+"""Every spec: the output of emitters must be right for any of them."""
 
 
 @cache
@@ -31,17 +30,17 @@ def spec(folder: str) -> Spec:
 
 
 def texts(emit: Callable[[Spec], Iterator[Artefact]], of: Spec) -> dict[str, str]:
-    """What an emitter makes, by path."""
+    """The output of an emitter, by path."""
     return {artefact.path: artefact.text for artefact in emit(of)}
 
 
-def in_containers(of: Spec) -> list[str]:
+def list_container_deployments(of: Spec) -> list[str]:
     """The deployments of a spec that containers can run."""
-    return [name for name, row in of.deployments.root.items() if wiring.in_containers(row)]
+    return [name for name, row in of.deployments.root.items() if row.in_containers]
 
 
-def changed(of: Spec, file: str, change: Callable[[Any], None]) -> Spec:
-    """A spec in which one file says something else."""
+def change_spec(of: Spec, file: str, change: Callable[[Any], None]) -> Spec:
+    """A spec with a change in one file."""
     data = quick_yaml.read((ROOT / of.folder / f"{file}.yaml").read_text(encoding="utf-8"))
     change(data)
     parts: dict[str, Any] = {file: FILES[file].model_validate(data, strict=False)}
@@ -51,5 +50,5 @@ def changed(of: Spec, file: str, change: Callable[[Any], None]) -> Spec:
 def run(
     *command: str | Path, cwd: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """A command and what it said; how it ended is for the test to judge."""
+    """Run a command; the test checks its output and exit code."""
     return subprocess.run(command, cwd=cwd, env=env, check=False, capture_output=True, text=True)

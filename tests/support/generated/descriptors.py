@@ -44,20 +44,20 @@ def fields(*files: FileDescriptor) -> Iterator[FieldDescriptor]:
         yield from message.fields
 
 
-def shape(message: Descriptor) -> str:
+def format_message(message: Descriptor) -> str:
     """A message as a list such as `string job_id, repeated JobStatus status_filter`."""
-    return ", ".join(f"{type_of(field)} {field.name}" for field in message.fields)
+    return ", ".join(f"{format_type(field)} {field.name}" for field in message.fields)
 
 
-def type_of(field: FieldDescriptor) -> str:
+def format_type(field: FieldDescriptor) -> str:
     """The type of a field as it is written in a .proto file, without packages."""
     inner = field.message_type
     if inner is not None and inner.GetOptions().map_entry:
-        key, value = (type_of(inner.fields_by_name[name]) for name in ("key", "value"))
+        key, value = (format_type(inner.fields_by_name[name]) for name in ("key", "value"))
         return f"map<{key},{value}>"
-    name = inner.name if inner is not None else _plain(field)
+    name = inner.name if inner is not None else _format_plain_type(field)
     return f"repeated {name}" if field.is_repeated else name
 
 
-def _plain(field: FieldDescriptor) -> str:
+def _format_plain_type(field: FieldDescriptor) -> str:
     return field.enum_type.name if field.enum_type is not None else _SCALARS[field.type]

@@ -1,4 +1,4 @@
-"""A world in which time passes only when someone waits, and chance always takes the upper bound."""
+"""A world in which time passes only while a caller waits, and chance always gives the upper bound."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StillWorld:
         return [f"00000000-0000-7000-8000-{number:012x}" for number in range(count)]
 
 
-def call(world: StillWorld, *, deadline: float | None = None) -> Call:
-    """A call that nobody in particular makes, until some time on the world's clock."""
+def make_call(world: StillWorld, *, deadline: float | None = None) -> Call:
+    """A call of no particular caller, with a deadline on the world's clock."""
     log = Log("test", "ERROR", world, io.StringIO())
     return Call(world=world, log=log, caller="test", deadline=deadline)

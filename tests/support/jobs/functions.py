@@ -1,4 +1,4 @@
-"""Job functions that take long in every way there is, for the tests of the executor."""
+"""Job functions that last long, for the tests of the executor."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ FREE = threading.Event()
 
 
 @job("tried stuck")
-def stuck(given: Job) -> None:
-    """Says which process it runs in, and never ends."""
-    Path(given.payload).write_text(str(os.getpid()))
+def stuck(job_: Job) -> None:
+    """Record its process, and never end."""
+    Path(job_.payload).write_text(str(os.getpid()))
     while True:
         time.sleep(60)
 
 
 @job("tried pid")
-def pid(_given: Job) -> int:
+def pid(_job: Job) -> int:
     """The process that plain functions run in."""
     return os.getpid()
 
 
 @job("tried bytes")
-def some_bytes(_given: Job) -> Output:
+def some_bytes(_job: Job) -> Output:
     """No bytes at all, which is not the same as no value."""
     return Output(b"", "nothing")
 
 
 @job("tried wrong")
-def wrong(_given: Job) -> None:
+def wrong(_job: Job) -> None:
     raise KeyError("lost")
 
 
 @job("tried block")
-async def block(_given: Job) -> str:
+async def block(_job: Job) -> str:
     """Blocks the loop that it runs on, which no async function should."""
     while not FREE.is_set():
         time.sleep(0.01)
@@ -48,24 +48,24 @@ async def block(_given: Job) -> str:
 
 
 @job("tried report")
-async def report(given: Job) -> str:
-    """Tells how far it is, and on which thread that is heard."""
-    await given.report({"from": threading.get_ident()})
+async def report(job_: Job) -> str:
+    """Report its progress, and on which thread that arrives."""
+    await job_.report({"from": threading.get_ident()})
     return "told"
 
 
 @job("tried ident")
-async def ident(_given: Job) -> int:
+async def ident(_job: Job) -> int:
     """The thread that async functions run in."""
     return threading.get_ident()
 
 
 @job("tried stubborn")
-async def stubborn(given: Job) -> Any:
-    """Does not let itself be cancelled before it is done."""
+async def stubborn(job_: Job) -> Any:
+    """Ignore its cancellation until it is done."""
     import asyncio
 
-    Path(given.payload).touch()
+    Path(job_.payload).touch()
     waiting = asyncio.ensure_future(asyncio.to_thread(FREE.wait, 60))
     while not waiting.done():
         try:

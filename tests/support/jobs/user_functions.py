@@ -1,4 +1,4 @@
-"""Job functions as a user has them: in a module that a worker is told the name of."""
+"""Job functions as a user has them: in a module whose name a worker gets."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from handlers.jobs import Job, job
 
 
 @job("greet")
-def greet(given: Job) -> Any:
-    """Plain; says in which process it ran."""
-    name = given.labels.get("name") or (given.payload or {}).get("name")
+def greet(job_: Job) -> Any:
+    """Plain; returns its process."""
+    name = job_.labels.get("name") or (job_.payload or {}).get("name")
     return {"hello": name, "pid": os.getpid()}
 
 
 @job("echo")
-async def echo(_given: Job) -> Any:
-    """Takes the place of the one that comes along."""
+async def echo(_job: Job) -> Any:
+    """Replaces the built-in one."""
     return "my own"

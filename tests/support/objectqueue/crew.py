@@ -24,6 +24,7 @@ from runtime.stores.object_store import ObjectStore
 from runtime.world import RealWorld
 from tests.support import forked_nodes
 from tests.support.eventually import eventually
+from tests.support.log_events import read_events
 from tests.support.s3.fixtures import Bucket
 
 MODULE = "tests.support.objectqueue.functions"
@@ -45,7 +46,7 @@ class Skewed(RealWorld):
 
 
 class Hurried(RealWorld):
-    """A world in which no pause takes long; they are noted."""
+    """A world in which no pause is long; they are recorded."""
 
     def __init__(self) -> None:
         self.slept: list[float] = []
@@ -55,12 +56,12 @@ class Hurried(RealWorld):
         await asyncio.sleep(min(seconds, 0.02))
 
 
-def at(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """A time as an object has it."""
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-class Works:
+class LocalNode:
     """A worker, or a monitor, in the process of the test."""
 
     def __init__(self, node: Node, log: io.StringIO) -> None:
@@ -68,11 +69,11 @@ class Works:
         self._log = log
 
     def text(self) -> str:
-        """All that it has logged."""
+        """Its whole log."""
         return self._log.getvalue()
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """What it has logged of a kind."""
+        """The lines of an event."""
         lines = [json.loads(line) for line in self._log.getvalue().splitlines() if line.startswith("{")]
         return [line for line in lines if line.get("event") == name]
 
@@ -88,18 +89,14 @@ class Process:
         )
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """What it has logged of a kind."""
-        with self._log.open("rb") as log:
-            log.seek(self._start)
-            complete = log.read().split(b"\n")[:-1]
-        lines = [json.loads(line) for line in complete if line.startswith(b"{")]
-        return [line for line in lines if line.get("event") == name]
+        """The lines of an event."""
+        return read_events(self._log, self._start, name)
 
     def text(self) -> str:
-        """All that it has logged."""
+        """Its whole log."""
         return self._log.read_text()
 
-    async def ready(self) -> Self:
+    async def wait_until_ready(self) -> Self:
         await eventually(lambda: self.events("worker_started") or self.process.poll() is not None)
         assert self.process.poll() is None, self._log.read_text()
         return self
@@ -107,8 +104,8 @@ class Process:
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
-    async def ended(self) -> int:
-        """Its exit code."""
+    async def wait_for_exit(self) -> int:
+        """Wait until it has ended; return its exit code."""
         await eventually(lambda: self.process.poll() is not None)
         return self.process.wait()
 
@@ -118,7 +115,7 @@ class Process:
 
 
 class Crew:
-    """A bucket, tasks in it, and whoever works on them."""
+    """A bucket, tasks in it, and the nodes that work on them."""
 
     def __init__(self, bucket: Bucket, folder: Path) -> None:
         self.bucket = bucket
@@ -132,22 +129,22 @@ class Crew:
             "QO_MAX_CLOCK_SKEW_MS": "1500",
         }
         self.world = RealWorld()
-        """That of somebody who submits."""
+        """The world of the submitting client."""
         self._desk: Assembly | None = None
 
     # Tasks.
 
     @property
     def tasks(self) -> ObjectStore[TaskRecord]:
-        """The store as somebody has it who submits."""
+        """The store of a submitting client."""
         if self._desk is None:
             design = SYSTEM.deployments["local"]
 
-            def nobody(*_asked: object) -> Any:
+            def refuse(*_arguments: object) -> Any:
                 raise AssertionError("nothing is elsewhere")
 
             self._desk = Assembly(
-                SYSTEM, design, design.nodes["desk"], self.settings, self.world, nobody, stream=io.StringIO()
+                SYSTEM, design, design.nodes["desk"], self.settings, self.world, refuse, stream=io.StringIO()
             )
         store: ObjectStore[TaskRecord] = self._desk.stores.of(TASK, TaskRecord)
         return store
@@ -156,13 +153,13 @@ class Crew:
         assert self._desk is not None
         return Call(world=self._desk.world, log=self._desk.log, caller=caller)
 
-    async def submit(self, task_type: str, given: Any = None, **more: Any) -> str:
-        """A task that somebody wants to be done; retries come at once unless the test says otherwise."""
+    async def submit(self, task_type: str, input_: Any = None, **more: Any) -> str:
+        """Submit a task; retries come at once unless the test says otherwise."""
         wanted = TaskRecord(
             **{
                 "id": "",
                 "task_type": task_type,
-                "input": json.dumps(given),
+                "input": json.dumps(input_),
                 "timeout_seconds": 60,
                 "max_retries": 3,
                 "retry_policy": QUICK,
@@ -170,17 +167,17 @@ class Crew:
             }
         )
         tasks = self.tasks
-        made, _ = await tasks.create_or_find(wanted, self.call())
+        created, _ = await tasks.create_or_find(wanted, self.call())
         await tasks.drained()
-        return made.id
+        return created.id
 
-    async def submit_all(self, task_type: str, count: int, given: Any = None, **more: Any) -> list[str]:
+    async def submit_all(self, task_type: str, count: int, input_: Any = None, **more: Any) -> list[str]:
         wanted = [
             TaskRecord(
                 **{
                     "id": "",
                     "task_type": task_type,
-                    "input": json.dumps(given),
+                    "input": json.dumps(input_),
                     "timeout_seconds": 60,
                     "max_retries": 3,
                     "retry_policy": QUICK,
@@ -190,9 +187,9 @@ class Crew:
             for _ in range(count)
         ]
         tasks = self.tasks
-        made = await tasks.create_or_find_all(wanted, self.call())
+        created = await tasks.create_or_find_all(wanted, self.call())
         await tasks.drained()
-        return [each[0].id for each in made if isinstance(each, tuple)]
+        return [each[0].id for each in created if isinstance(each, tuple)]
 
     def task(self, key: str) -> dict[str, Any]:
         """A task as it is in the bucket."""
@@ -205,18 +202,18 @@ class Crew:
         return found
 
     def worker_object(self, name: str) -> dict[str, Any] | None:
-        """What a worker shows of itself."""
+        """The heartbeat object of a worker."""
         try:
             return self.object(f"workers/{name}.json")
         except self.bucket.raw.exceptions.NoSuchKey:
             return None
 
-    def put(self, key: str, body: bytes | str) -> None:
+    def put_object(self, key: str, body: bytes | str) -> None:
         raw = body.encode() if isinstance(body, str) else body
         self.bucket.raw.put_object(Bucket=self.bucket.name, Key=key, Body=raw)
 
     def versions(self, key: str) -> list[dict[str, Any]]:
-        """All that a task has been, oldest first."""
+        """All versions of a task, oldest first."""
         name = f"tasks/{key[0]}/{key}.json"
         pages = self.bucket.raw.get_paginator("list_object_versions").paginate(
             Bucket=self.bucket.name, Prefix=name
@@ -232,47 +229,49 @@ class Crew:
         ]
         return sorted(read, key=lambda each: int(each["rev"]))
 
-    async def task_until(self, key: str, *states: str, s: float = PATIENCE_S) -> dict[str, Any]:
+    async def wait_for_state(self, key: str, *states: str, s: float = PATIENCE_S) -> dict[str, Any]:
         """A task once it is in one of some states."""
         return await eventually(
             lambda: self.task(key), wanted=lambda task: task["status"] in states, patience=s
         )
 
-    async def ended(self, key: str, s: float = PATIENCE_S) -> dict[str, Any]:
-        return await self.task_until(key, *ENDED, s=s)
+    async def wait_until_ended(self, key: str, s: float = PATIENCE_S) -> dict[str, Any]:
+        return await self.wait_for_state(key, *ENDED, s=s)
 
     def hints(self, index: str) -> list[str]:
         """The ids that an index has an entry of."""
         return [key.rpartition("/")[2] for key in self.bucket.keys(f"{index}/")]
 
-    async def hinted(self, key: str) -> None:
+    async def wait_for_hint(self, key: str) -> None:
         """Wait until the index has a new task, which is written in the background.
 
         A worker may find a task without it; an entry that came after the run would then stay for a repair.
         """
         await eventually(lambda: key in self.hints("ready"))
 
-    # Those who work.
+    # Nodes.
 
     @asynccontextmanager
-    async def node(self, name: str, settings: Mapping[str, str], world: Any = None) -> AsyncIterator[Works]:
+    async def node(
+        self, name: str, settings: Mapping[str, str], world: Any = None
+    ) -> AsyncIterator[LocalNode]:
         log = io.StringIO()
-        made = Node(SYSTEM, "local", name, {**self.settings, **settings}, world or RealWorld(), stream=log)
-        await made.start()
+        node = Node(SYSTEM, "local", name, {**self.settings, **settings}, world or RealWorld(), stream=log)
+        await node.start()
         try:
-            yield Works(made, log)
+            yield LocalNode(node, log)
         finally:
-            await made.stop()
+            await node.stop()
 
     @asynccontextmanager
-    async def worker(self, name: str = "w", world: Any = None, **settings: str) -> AsyncIterator[Works]:
+    async def worker(self, name: str = "w", world: Any = None, **settings: str) -> AsyncIterator[LocalNode]:
         """A worker in this process."""
         async with self.node("worker", {"QO_WORKER_ID": name, **settings}, world) as works:
             await eventually(lambda: works.events("worker_started"))
             yield works
 
     @asynccontextmanager
-    async def monitor(self, world: Any = None, **settings: str) -> AsyncIterator[Works]:
+    async def monitor(self, world: Any = None, **settings: str) -> AsyncIterator[LocalNode]:
         """A monitor in this process."""
         quick = {"QO_MONITOR_CHECK_INTERVAL": "0.1", "QO_MONITOR_SWEEP_INTERVAL": "0.3"}
         async with self.node("monitor", {**quick, **settings}, world) as works:
@@ -281,9 +280,9 @@ class Crew:
     def process(self, name: str, node: str = "worker", **settings: str) -> Process:
         """A worker as a process; it is killed when the test ends."""
         log = self._folder / f"{re.sub('[^a-z0-9]', '-', name)}.log"
-        made = Process(log, node, {**self.settings, "QO_WORKER_ID": name, **settings})
-        self._processes.append(made)
-        return made
+        process = Process(log, node, {**self.settings, "QO_WORKER_ID": name, **settings})
+        self._processes.append(process)
+        return process
 
     async def close(self) -> None:
         for each in self._processes:

@@ -17,7 +17,7 @@ from handlers.jobs import Job, JobFailed, JobFatal, job
 
 @dataclass(frozen=True)
 class Sum:
-    """What `add` needs."""
+    """The input of `add`."""
 
     left: Any
     right: Any
@@ -28,97 +28,97 @@ class Sum:
 
 
 @job("add", takes=Sum)
-def add(given: Job) -> Any:
+def add(job_: Job) -> Any:
     """Plain, with an input of its own type."""
-    return given.payload.left + given.payload.right
+    return job_.payload.left + job_.payload.right
 
 
 @job("echo")
-async def echo(given: Job) -> Any:
+async def echo(job_: Job) -> Any:
     """Async; its type is one that comes with the package, too."""
-    return given.payload
+    return job_.payload
 
 
 @job("noop")
-async def noop(_given: Job) -> Any:
+async def noop(_job: Job) -> Any:
     return None
 
 
-@job("told")
-def told(given: Job) -> Any:
-    """Says what it was told."""
+@job("describe")
+def describe(job_: Job) -> Any:
+    """Return the fields of its job."""
     return {
-        "id": given.job_id,
-        "type": given.job_type,
-        "attempt": given.attempt,
-        "token": given.token,
-        "stopping": given.is_stopping(),
+        "id": job_.job_id,
+        "type": job_.job_type,
+        "attempt": job_.attempt,
+        "token": job_.token,
+        "stopping": job_.is_stopping(),
         "pid": os.getpid(),
     }
 
 
 @job("sleep")
-async def sleep(given: Job) -> Any:
-    """Async, and stops when it is told to."""
-    await asyncio.sleep(given.payload)
+async def sleep(job_: Job) -> Any:
+    """Async, and stops when it is cancelled."""
+    await asyncio.sleep(job_.payload)
     return "slept"
 
 
 @job("gate")
-async def gate(given: Job) -> Any:
+async def gate(job_: Job) -> Any:
     """Async, and ends when there is a file, however long that takes."""
-    while not Path(given.payload).exists():
+    while not Path(job_.payload).exists():
         await asyncio.sleep(0.02)
     return "passed"
 
 
 @job("meet")
-async def meet(given: Job) -> Any:
+async def meet(job_: Job) -> Any:
     """Async, and ends when so many have come to a place; says how many were in it, itself included."""
-    place, number = given.payload
+    place, number = job_.payload
     here, came = Path(place) / "here", Path(place) / "came"
     for folder in (here, came):
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / given.job_id).touch()
+        (folder / job_.job_id).touch()
     most = 0
     while len([*came.iterdir()]) < number or not most:
         most = max(most, len([*here.iterdir()]))
         await asyncio.sleep(0.01)
-    (here / given.job_id).unlink()
+    (here / job_.job_id).unlink()
     return most
 
 
 @job("stuck")
-def stuck(given: Job) -> Any:
+def stuck(job_: Job) -> Any:
     """Plain, and never ends by itself; a process that it started neither."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    if given.payload:
-        Path(given.payload).write_text(f"{os.getpid()} {child.pid}")
+    if job_.payload:
+        Path(job_.payload).write_text(f"{os.getpid()} {child.pid}")
     while True:
         time.sleep(0.05)
 
 
 @job("until stopping")
-def until_stopping(given: Job) -> Any:
+def until_stopping(job_: Job) -> Any:
     """Ends as soon as it knows that its worker is about to stop."""
-    given.report({"phase": "waiting"})
-    while not given.is_stopping():
+    job_.report({"phase": "waiting"})
+    while not job_.is_stopping():
         time.sleep(0.01)
     return "told to stop"
 
 
 @job("crash")
-def crash(given: Job) -> Any:
+def crash(job_: Job) -> Any:
     """Ends its whole process, by a signal or with an exit code."""
-    if given.payload == "signal":
+    if job_.payload == "signal":
         os.kill(os.getpid(), signal.SIGSEGV)
-    os._exit(given.payload)
+    os._exit(job_.payload)
 
 
 @job("raise")
-def raises(given: Job) -> Any:
+def raises(job_: Job) -> Any:
     """Raises one of several kinds of errors, in a run that may be the first or a later one."""
-    match given.payload:
+    match job_.payload:
         case "failed":
             raise JobFailed("BUSY", "the other side is busy")
         case "fatal":
@@ -131,34 +131,34 @@ def raises(given: Job) -> Any:
 
 
 @job("fail until")
-async def fail_until(given: Job) -> Any:
+async def fail_until(job_: Job) -> Any:
     """Succeeds in the run that its input names."""
-    if given.attempt < given.payload:
-        raise RuntimeError(f"run {given.attempt} fails")
-    return given.attempt
+    if job_.attempt < job_.payload:
+        raise RuntimeError(f"run {job_.attempt} fails")
+    return job_.attempt
 
 
 @job("steps")
-async def steps(given: Job) -> Any:
-    """Tells how far it is, then waits for so many seconds."""
-    await given.report({"done": 1, "of": 2})
-    await asyncio.sleep(given.payload)
+async def steps(job_: Job) -> Any:
+    """Report its progress, then wait for so many seconds."""
+    await job_.report({"done": 1, "of": 2})
+    await asyncio.sleep(job_.payload)
     return "done"
 
 
 @job("progress until")
-async def progress_until(given: Job) -> Any:
-    """Tells how far it is all the time, until a file is there."""
+async def progress_until(job_: Job) -> Any:
+    """Report its progress all the time, until a file is there."""
     done = 0
-    while not Path(given.payload).exists():
+    while not Path(job_.payload).exists():
         done += 1
-        await given.report({"done": done})
+        await job_.report({"done": done})
         await asyncio.sleep(0.01)
     return done
 
 
-def double(given: Job) -> Any:
-    return 2 * given.payload
+def double(job_: Job) -> Any:
+    return 2 * job_.payload
 
 
 MORE = {"double": double}
@@ -167,9 +167,9 @@ NO_MAPPING = 3
 
 
 @job("note")
-def note(given: Job) -> Any:
-    """Writes down that it was run, and in which attempt, and takes its time over it."""
-    with Path(given.payload["ledger"]).open("a") as ledger:
-        ledger.write(f"{given.job_id} {given.attempt}\n")
-    time.sleep(given.payload["seconds"])
-    return given.attempt
+def note(job_: Job) -> Any:
+    """Record that it was run, and in which attempt, and last a while."""
+    with Path(job_.payload["ledger"]).open("a") as ledger:
+        ledger.write(f"{job_.job_id} {job_.attempt}\n")
+    time.sleep(job_.payload["seconds"])
+    return job_.attempt

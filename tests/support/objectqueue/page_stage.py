@@ -1,4 +1,4 @@
-"""What a test of the page needs: a bucket, objects in it as workers write them, and a visitor."""
+"""A bucket with objects as workers write them, and a visitor, for tests of the page."""
 
 from __future__ import annotations
 
@@ -41,20 +41,22 @@ class Visitor:
     """A browser with the page open, and all that it has asked for."""
 
     page: Page
-    asked: list[Request] = field(default_factory=list)
+    requested: list[Request] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """Errors of the code, and of its security policy. Answers that say no are none."""
 
-    async def leave(self) -> None:
-        """Listens no longer: another visitor has the tab, or the test is over."""
+    async def detach(self) -> None:
+        """Record no more: another visitor has the tab, or the test is over."""
 
     def requests(self, method: str, part: str) -> list[str]:
         """The addresses of the requests so far that have that in them."""
-        return [request.url for request in self.asked if request.method == method and part in request.url]
+        return [request.url for request in self.requested if request.method == method and part in request.url]
 
     def lists(self) -> list[str]:
         """The prefixes that were listed so far."""
-        return [request.url.partition("prefix=")[2] for request in self.asked if "list-type=2" in request.url]
+        return [
+            request.url.partition("prefix=")[2] for request in self.requested if "list-type=2" in request.url
+        ]
 
     async def go(self, place: str) -> None:
         await self.page.evaluate("place => { location.hash = place }", place)
@@ -64,7 +66,7 @@ class Visitor:
         await self.page.wait_for_selector("#refresh:not(.busy)")
 
     async def pause(self) -> None:
-        """Has the page ask for nothing by itself any more, and lets it end what it has begun."""
+        """Stop the refreshes of the page, and let the current one end."""
         await self.page.click("#pause")
         await self.page.wait_for_selector("#refresh:not(.busy)")
 
@@ -75,7 +77,7 @@ class Visitor:
         return found
 
     async def act(self, word: str) -> None:
-        """Presses the button of an action and says yes."""
+        """Press the button of an action and confirm."""
         await self.page.click(f'#detail-actions [data-action="{word}"]')
         await self.page.click("#confirm-yes")
 
@@ -90,11 +92,11 @@ class Stage:
 
     @property
     def address(self) -> str:
-        """What keys are appended to."""
+        """The prefix of all addresses."""
         return f"{self.bucket.endpoint}/{self.bucket.name}"
 
     def task(self, shard: str = "3", **fields: Any) -> Fields:
-        """A task as its object has it; fields that go with its state are filled."""
+        """A task as its object has it; fields of its state are set."""
         now = datetime.now(UTC) - timedelta(minutes=5) + timedelta(seconds=next(self._numbers))
         made: Fields = {
             "id": shard + str(uuid.uuid4())[1:],
@@ -104,7 +106,7 @@ class Stage:
             "shard": shard,
             "status": "Pending",
             "archived_from": None,
-            "available_at": iso(now),
+            "available_at": format_time(now),
             "lease_expires_at": None,
             "input": {"to": "ada@example.com"},
             "input_ref": None,
@@ -120,8 +122,8 @@ class Stage:
                 "multiplier": 2.0,
                 "jitter_percent": 0.25,
             },
-            "created_at": iso(now - timedelta(minutes=1)),
-            "updated_at": iso(now),
+            "created_at": format_time(now - timedelta(minutes=1)),
+            "updated_at": format_time(now),
             "completed_at": None,
             "worker_id": None,
             "lease_id": None,
@@ -132,36 +134,39 @@ class Stage:
         return {**made, **_of_state(fields.get("status", "Pending"), now), **fields}
 
     def put(self, task: Fields, *, index: bool = True) -> Fields:
-        """Writes a task and its entry in an index, as a worker would."""
+        """Write a task and its entry in an index, as a worker would."""
         self.write(f"tasks/{task['shard']}/{task['id']}.json", json.dumps(task))
         name, at = {"Pending": ("ready", "available_at"), "Running": ("leases", "lease_expires_at")}.get(
             task["status"], ("", "")
         )
         if index and name:
             self.write(
-                f"{name}/{task['shard']}/{minute(task[at])}/{task['id']}", '{"attempt":0,"retry_count":0}'
+                f"{name}/{task['shard']}/{format_minute(task[at])}/{task['id']}",
+                '{"attempt":0,"retry_count":0}',
             )
         return task
 
     def add(self, shard: str = "3", **fields: Any) -> Fields:
-        """Makes and writes a task."""
+        """Create and write a task."""
         return self.put(self.task(shard, **fields))
 
-    def later(self, task: Fields, **fields: Any) -> Fields:
-        """Writes the next version of a task."""
-        updated = iso(datetime.fromisoformat(task["updated_at"]) + timedelta(seconds=next(self._numbers)))
+    def update(self, task: Fields, **fields: Any) -> Fields:
+        """Write the next version of a task."""
+        updated = format_time(
+            datetime.fromisoformat(task["updated_at"]) + timedelta(seconds=next(self._numbers))
+        )
         return self.put({**task, "rev": task["rev"] + 1, "updated_at": updated, **fields})
 
-    def lived(self, **fields: Any) -> Fields:
+    def add_with_history(self, **fields: Any) -> Fields:
         """A task that failed once, was tried again and completed: five versions."""
         first = self.add(**fields)
-        taken = {"status": "Running", "worker_id": WORKER_ID, **_lease(datetime.now(UTC))}
+        claimed = {"status": "Running", "worker_id": WORKER_ID, **_lease(datetime.now(UTC))}
         free: Fields = {"worker_id": None, "lease_id": None, "lease_expires_at": None}
-        second = self.later(first, attempt=1, **taken)
-        third = self.later(second, status="Pending", retry_count=1, last_error="no answer", **free)
-        fourth = self.later(third, attempt=2, **{**taken, "lease_id": str(uuid.uuid4())})
-        done = iso(datetime.now(UTC))
-        return self.later(
+        second = self.update(first, attempt=1, **claimed)
+        third = self.update(second, status="Pending", retry_count=1, last_error="no answer", **free)
+        fourth = self.update(third, attempt=2, **{**claimed, "lease_id": str(uuid.uuid4())})
+        done = format_time(datetime.now(UTC))
+        return self.update(
             fourth,
             status="Completed",
             output={"sent": 1},
@@ -170,15 +175,15 @@ class Stage:
         )
 
     def worker(self, name: str, *, silent_s: float = 1.0, **fields: Any) -> None:
-        """Writes the object of a worker that was last heard of some seconds ago."""
+        """Write the object of a worker whose last heartbeat was some seconds ago."""
         now = datetime.now(UTC)
         made: Fields = {
             "worker_id": name,
             "schema_version": 1,
             "rev": 1,
             "status": "Active",
-            "started_at": iso(now - timedelta(hours=1)),
-            "last_heartbeat": iso(now - timedelta(seconds=silent_s)),
+            "started_at": format_time(now - timedelta(hours=1)),
+            "last_heartbeat": format_time(now - timedelta(seconds=silent_s)),
             "shards": list("0123456789abcdef"),
             "task_types": ["send_email"],
             "current_task": None,
@@ -190,10 +195,10 @@ class Stage:
         self.write(f"workers/{name}.json", json.dumps({**made, **fields}))
 
     def write(self, key: str, text: str) -> Fields:
-        told: Fields = self.bucket.raw.put_object(
+        answer: Fields = self.bucket.raw.put_object(
             Bucket=self.bucket.name, Key=self.prefix + key, Body=text.encode()
         )
-        return told
+        return answer
 
     def text(self, task: Fields) -> str:
         """The object of a task as it is now."""
@@ -214,25 +219,25 @@ class Stage:
         return [key.removeprefix(self.prefix) for key in self.bucket.keys(self.prefix + prefix)]
 
 
-def iso(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def minute(text: str) -> str:
+def format_minute(text: str) -> str:
     """The part of an index key that stands for a time."""
     return f"{int(datetime.fromisoformat(text).timestamp() // 60):010d}"
 
 
-def soon(seconds: float) -> str:
-    return iso(datetime.now(UTC) + timedelta(seconds=seconds))
+def format_soon(seconds: float) -> str:
+    return format_time(datetime.now(UTC) + timedelta(seconds=seconds))
 
 
 def _lease(now: datetime) -> Fields:
-    return {"lease_id": str(uuid.uuid4()), "lease_expires_at": iso(now + timedelta(seconds=300))}
+    return {"lease_id": str(uuid.uuid4()), "lease_expires_at": format_time(now + timedelta(seconds=300))}
 
 
 def _of_state(state: str, now: datetime) -> Fields:
-    done: Fields = {"worker_id": WORKER_ID, "attempt": 1, "completed_at": iso(now)}
+    done: Fields = {"worker_id": WORKER_ID, "attempt": 1, "completed_at": format_time(now)}
     failed: Fields = {**done, "attempt": 4, "retry_count": 3, "last_error": "it broke"}
     found: dict[str, Fields] = {
         "Running": {"worker_id": WORKER_ID, "attempt": 1, **_lease(datetime.now(UTC))},

@@ -1,4 +1,4 @@
-"""What must hold of every task after any run, however much went wrong in it: its versions tell."""
+"""Invariants of every task after any run with failures, by its versions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from itertools import groupby, pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.support.objectqueue.crew import ENDED, Crew, at
+from tests.support.objectqueue.crew import ENDED, Crew, parse_time
 
 ORDER = {
     "Pending": ("Running",),
     "Running": ("Running", "Pending", "Completed", "Failed"),
 }
-"""What may follow a version; a lease that is renewed, or a word of progress, stays where it is."""
+"""The states that may follow a version; a renewed lease or a progress report stays in its state."""
 
 
 class Count(NamedTuple):
@@ -25,37 +25,37 @@ class Count(NamedTuple):
     completed: int
     runs: int
     repeated: int
-    put_back: int
+    requeued: int
 
 
-def verdict(crew: Crew, keys: Sequence[str], ledger: Path | None, unacknowledged: int = 0) -> Count:
-    """Checks every version of every task, and the ledger of what was run.
+def verify(crew: Crew, keys: Sequence[str], ledger: Path | None, unacknowledged: int = 0) -> Count:
+    """Check every version of every task, and the ledger of runs.
 
-    `unacknowledged` is how many writes were under way when the store was killed. It may keep a version of
+    `unacknowledged` is how many writes were in flight when the store was killed. It may keep a version of
     each that never was the current one, beside the version that won later.
     """
-    begun = Counter(_lines(ledger))
-    completed = put_back = runs = 0
+    begun = Counter(_read_lines(ledger))
+    completed = requeued = runs = 0
     for key in keys:
         found = crew.versions(key)
-        versions = _current(found) if unacknowledged else found
+        versions = _list_current(found) if unacknowledged else found
         unacknowledged -= len(found) - len(versions)
         assert unacknowledged >= 0, "no more versions are left over than writes were cut off"
         _check(versions)
         attempts = [each["attempt"] for each in versions if each["status"] == "Running"]
         assert sorted(set(attempts)) == list(range(1, versions[-1]["attempt"] + 1))
         completed += versions[-1]["status"] == "Completed"
-        put_back += sum(each["status"] == "Pending" for each in versions[1:])
+        requeued += sum(each["status"] == "Pending" for each in versions[1:])
         runs += versions[-1]["attempt"]
         for attempt in attempts:
             assert begun[key, attempt] <= 1, "an attempt has one claimer, who begins it once"
         if ledger is not None and versions[-1]["status"] == "Completed":
             assert begun[key, versions[-1]["attempt"]] == 1, "what is completed was run"
-    return Count(len(keys), completed, runs, runs - len(keys), put_back)
+    return Count(len(keys), completed, runs, runs - len(keys), requeued)
 
 
-def _current(versions: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    """The versions that follow from each other, without those that a killed store has left over."""
+def _list_current(versions: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """The versions that follow from each other, without those that a killed store has not deleted."""
     by_revision = [list(each) for _, each in groupby(versions, lambda each: int(each["rev"]))]
     for chain in product(*by_revision):
         with suppress(AssertionError):
@@ -64,7 +64,7 @@ def _current(versions: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
     return versions
 
 
-def _lines(ledger: Path | None) -> list[tuple[str, int]]:
+def _read_lines(ledger: Path | None) -> list[tuple[str, int]]:
     if ledger is None or not ledger.exists():
         return []
     read = [line.split() for line in ledger.read_text().splitlines()]
@@ -87,4 +87,6 @@ def _check(versions: Sequence[dict[str, Any]]) -> None:
             )
         # A worker counts from before it asked for the lease, and may end its own run a little earlier.
         if after["status"] == "Pending" and after["last_error"].startswith("lease expired"):
-            assert at(after["updated_at"]) >= at(before["lease_expires_at"]), "nobody is cut short"
+            assert parse_time(after["updated_at"]) >= parse_time(before["lease_expires_at"]), (
+                "no run is cut short"
+            )

@@ -1,4 +1,4 @@
-"""Bodies of submits, right and wrong, and what is said about the wrong ones."""
+"""Bodies of submits, valid and invalid, and the errors of the invalid ones."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from tests.support.orchestrator.stack import Node, new_key
 JSON = {"content-type": "application/json"}
 
 
-def whole(**other: object) -> dict[str, Any]:
-    """A request that is right but for what is given."""
+def make_body(**other: object) -> dict[str, Any]:
+    """A valid request, except for the fields that are passed."""
     return {"jobType": "echo", "payload": {}, "idempotencyKey": new_key(), **other}
 
 
-def encoded(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
-    """Headers with bytes that are no ASCII, as a client that knows no better sends them."""
+def encode_headers(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    """Headers with bytes that are not ASCII, as a careless client sends them."""
     return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
 
 
-def error(api: Node, content: str | bytes, headers: dict[str, str] | None = None) -> dict[str, Any]:
+def post_refused(api: Node, content: str | bytes, headers: dict[str, str] | None = None) -> dict[str, Any]:
     """The error of a request that is refused with 400."""
     answer = api.http.post("/jobs", content=content, headers=headers or JSON)
     assert answer.status_code == 400, answer.text

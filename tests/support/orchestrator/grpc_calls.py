@@ -1,4 +1,4 @@
-"""Calls over gRPC without any code of ours on the way, and the methods as both transports have them."""
+"""Calls over gRPC without any code of the project, and the methods as both transports have them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ METHODS: dict[str, Method] = {
 """Every method by its service and name."""
 
 
-class Told(NamedTuple):
-    """How a call ended: the name of the code, and the answer or what was told instead."""
+class Outcome(NamedTuple):
+    """How a call ended: the name of the code, and the answer or the error."""
 
     code: str
     answer: Any = None
@@ -42,16 +42,16 @@ class Remote:
     ) -> None:
         self._channel.close()
 
-    def call(self, method: Method, request: Any) -> Told:
-        """Makes one call and tells how it ended."""
+    def call(self, method: Method, request: Any) -> Outcome:
+        """Make one call and return how it ended."""
         made: Any = self._channel.unary_unary(
             method.path,
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=method.response.FromString,
         )
         try:
-            return Told("OK", made(request, timeout=PATIENCE, metadata=self._metadata))
+            return Outcome("OK", made(request, timeout=PATIENCE, metadata=self._metadata))
         except grpc.RpcError as error:
             ended: Any = error
             trailing = dict(ended.trailing_metadata() or ())
-            return Told(ended.code().name, None, trailing.get(CONDITION_HEADER, ""), ended.details())
+            return Outcome(ended.code().name, None, trailing.get(CONDITION_HEADER, ""), ended.details())

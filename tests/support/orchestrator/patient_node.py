@@ -1,4 +1,4 @@
-"""Serves a node like `python -m runtime.serve` does, with the patience that a busy machine asks for.
+"""Serve a node like `python -m runtime.serve` does, with longer timeouts for a busy machine.
 
 A node in use gives up a connection after a second, and a statement or a call after five. Where nothing is
 away that only says that the machine has much else to do. Tests of outages serve nodes as they are.
@@ -17,8 +17,8 @@ from runtime.stores.postgres import database, table, upkeep
 PATIENCE_S = 60.0
 
 
-def be_patient() -> None:
-    """Gives connections, statements, counts and calls of this process the time that they may need."""
+def extend_timeouts() -> None:
+    """Give connections, statements, counts and calls of this process the time that they may need."""
     patch = pytest.MonkeyPatch()
     for module, name in ((database, "WAIT_S"), (table, "STATEMENT_S"), (upkeep, "_QUICK_COUNT_S")):
         patch.setattr(module, name, PATIENCE_S)
@@ -28,5 +28,5 @@ def be_patient() -> None:
 
 
 if __name__ == "__main__":
-    be_patient()
+    extend_timeouts()
     sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""One session of the database of an orchestrator, for looking and for meddling."""
+"""One session of the database of an orchestrator, to read and to change rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import asyncpg
 
 
 class Sql:
-    """It acts as nobody, unless a test says so: the database then checks the edges alone."""
+    """It has no actor, unless a test sets one: the database then checks the edges api_only."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -29,7 +29,7 @@ class Sql:
         self.close()
 
     def rows(self, text: str, *arguments: object) -> list[dict[str, Any]]:
-        """What a statement gives."""
+        """The rows of a statement."""
         return [dict(row) for row in self._run(text, *arguments)]
 
     def row(self, text: str, *arguments: object) -> dict[str, Any]:
@@ -43,11 +43,11 @@ class Sql:
         return found
 
     def run(self, text: str) -> None:
-        """Runs any number of statements in one transaction."""
+        """Run any number of statements in one transaction."""
         self._runner.run(self._execute(text))
 
     def force(self, text: str) -> None:
-        """The same as the owner of the tables, who switches their guards off for that."""
+        """The same as the owner of the tables, with their guards switched off."""
         self.run(f"SET session_replication_role = replica; {text}; RESET session_replication_role")
 
     def job(self, job_id: str) -> dict[str, Any]:
@@ -67,11 +67,11 @@ class Sql:
         text = "SELECT * FROM job_transitions WHERE job_id = $1 ORDER BY number"
         return self.rows(text, uuid.UUID(job_id))
 
-    def move(self, job_id: str, *states: str) -> None:
-        """Takes a job through states by legal edges, as a person with psql would."""
+    def transition(self, job_id: str, *states: str) -> None:
+        """Bring a job through states by legal edges, as an operator with psql would."""
         for state in states:
-            held = "'a-worker', clock_timestamp() + interval '1 hour'"
-            lease = held if state == "RUNNING" else "NULL, NULL"
+            leased = "'a-worker', clock_timestamp() + interval '1 hour'"
+            lease = leased if state == "RUNNING" else "NULL, NULL"
             self.run(
                 f"UPDATE jobs SET state = '{state}', (lease_owner, lease_expiry) = ROW({lease}),"
                 f" retry_count = retry_count + {int(state == 'RETRY')},"
@@ -88,23 +88,23 @@ class Sql:
         return self._runner.run(self._fetch(text, *arguments))
 
     async def _fetch(self, text: str, *arguments: object) -> list[Any]:
-        return list(await self._again_if_lost(lambda connection: connection.fetch(text, *arguments)))
+        return list(await self._retry_if_lost(lambda connection: connection.fetch(text, *arguments)))
 
     async def _execute(self, text: str) -> None:
-        await self._again_if_lost(lambda connection: connection.execute(text))
+        await self._retry_if_lost(lambda connection: connection.execute(text))
 
-    async def _again_if_lost(self, work: Callable[[asyncpg.Connection[Any]], Awaitable[Any]]) -> Any:
-        """Does something once more where the server was restarted since the last time."""
-        connection = await self._connected()
+    async def _retry_if_lost(self, work: Callable[[asyncpg.Connection[Any]], Awaitable[Any]]) -> Any:
+        """Repeat a call once where the server was restarted since the last time."""
+        connection = await self._connect()
         in_transaction = connection.is_in_transaction()
         try:
             return await work(connection)
         except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError):
             if in_transaction or not connection.is_closed():
                 raise
-            return await work(await self._connected())
+            return await work(await self._connect())
 
-    async def _connected(self) -> asyncpg.Connection[Any]:
+    async def _connect(self) -> asyncpg.Connection[Any]:
         if self._connection is None or self._connection.is_closed():
             self._connection = await asyncpg.connect(self.url)
             await self._connection.set_type_codec(

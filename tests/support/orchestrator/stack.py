@@ -1,4 +1,4 @@
-"""The processes of an orchestrator on a real PostgreSQL, and how tests talk to them."""
+"""The processes of an orchestrator on a real PostgreSQL, and helpers to call them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.support.plain_http import NO_TLS
 
 wait_until = eventually.wait_until
 PATIENCE = 90.0
-"""How long a test waits for what has to happen. Nothing is asserted about how long it took."""
+"""How long a test waits for an event. Nothing is asserted about how long it took."""
 _LOOPBACK = "127.0.0.1"
 SERVE = "runtime.serve"
 PATIENT = "tests.support.orchestrator.patient_node"
-"""The same for nodes that have nothing to tell of an outage, and so of no busy machine either."""
+"""The same for nodes that log nothing of an outage, and so of no busy machine either."""
 
 SHORT = {
     "CREATED_GRACE_SECONDS": "0.5",
@@ -44,7 +44,7 @@ SHORT = {
 
 
 def new_key(name: str = "key") -> str:
-    """An idempotency key that nobody else uses."""
+    """An idempotency key that no other test uses."""
     return f"{name}-{uuid.uuid4()}"
 
 
@@ -71,7 +71,7 @@ class Node:
         self._table = self.system.deployments[deployment].nodes[name]
         self._program = program
         self._node = f"{self.system.name}.{deployment}.{name}"
-        self._held: list[socket.socket] = []
+        self._reserved: list[socket.socket] = []
         self._process: forked_nodes.Process | None = None
         logs.mkdir(parents=True, exist_ok=True)
         unique = uuid.uuid4().hex[:8]
@@ -82,7 +82,7 @@ class Node:
         ports = {variable: str(self._free_port()) for variable in variables}
         self.url = f"http://{_LOOPBACK}:{ports[self._table.http.port_variable]}"
         self.address = f"{_LOOPBACK}:{ports.get(self._table.port_variable or '', '')}"
-        """Where it takes gRPC calls, if it does."""
+        """The address of its gRPC port, if it has one."""
         clean = {name: value for name, value in os.environ.items() if name not in self.system.variables}
         self._environment = {**clean, "DATABASE_URL": database, **ports, **(settings or {})}
         self.http = httpx.Client(base_url=self.url, timeout=PATIENCE, verify=NO_TLS)
@@ -97,45 +97,45 @@ class Node:
         return self._process is not None and self._process.poll() is None
 
     def begin(self) -> Self:
-        """Starts it and does not wait for it."""
+        """Start it and do not wait for it."""
         self._process = forked_nodes.start(
             self.system.name, self._program, [self._node], self._environment, self.log, self.errors
         )
         return self
 
     def start(self) -> Self:
-        """Starts it and waits until it says that it is ready."""
+        """Start it and wait until it is ready."""
         self.begin()
         self.wait()
         return self
 
     def wait(self) -> None:
-        """Waits until it is ready, or says why it ended."""
+        """Wait until it is ready; fail with the reason if it ended."""
         wait_until(self._is_ready_or_ended, f"{self.name} is ready")
         assert self.running, self.errors.read_text()[-2000:] + self.log.read_text()[-2000:]
 
     def stop(self) -> int:
-        """Asks it to end and waits for it; its exit code."""
+        """Ask it to end and wait for it; return its exit code."""
         assert self._process is not None
         self._process.terminate()
         return self._process.wait(PATIENCE)
 
     def kill(self) -> None:
-        """Ends it as a crash would."""
+        """Kill it as a crash would."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def signal(self, number: int) -> None:
-        """Sends it a signal, such as SIGSTOP."""
+        """Send it a signal, such as SIGSTOP."""
         os.kill(self.pid, number)
 
     def discard(self) -> None:
-        """Ends it for good and lets go of its ports."""
+        """Kill it for good and release its ports."""
         self.kill()
         self.http.close()
-        while self._held:
-            self._held.pop().close()
+        while self._reserved:
+            self._reserved.pop().close()
 
     def lines(self) -> list[dict[str, Any]]:
         """Its log so far. The last line may be half written."""
@@ -158,11 +158,11 @@ class Node:
             connection.close()
 
     def _free_port(self) -> int:
-        """A port that nobody else is given while it is held, and that the process can bind all the same."""
+        """A port that no other process gets while it is reserved, and that the node can bind all the same."""
         holder = socket.socket()
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind((_LOOPBACK, 0))
-        self._held.append(holder)
+        self._reserved.append(holder)
         port: int = holder.getsockname()[1]
         return port
 
@@ -192,7 +192,7 @@ class Stack:
         """A node with short intervals, not started yet."""
         table = SYSTEM.deployments[deployment].nodes[name]
         short = {key: value for key, value in SHORT.items() if key in table.variables}
-        made = Node(
+        node = Node(
             name,
             self.database,
             self._logs,
@@ -200,8 +200,8 @@ class Stack:
             deployment=deployment,
             program=program,
         )
-        self.nodes.append(made)
-        return made
+        self.nodes.append(node)
+        return node
 
     def add(
         self, name: str, /, *, deployment: str = "local", program: str = PATIENT, **settings: str
@@ -227,7 +227,7 @@ def submit(
     key: str | None = None,
     **more: object,
 ) -> str:
-    """Submits a job and returns its id."""
+    """Submit a job and return its id."""
     answer = post(http, job_type, {} if payload is None else payload, key or new_key(), **more)
     assert answer.status_code == 202, answer.text
     return str(answer.json()["jobId"])
@@ -236,13 +236,13 @@ def submit(
 def post(
     http: httpx.Client, job_type: object, payload: object, key: object, **more: object
 ) -> httpx.Response:
-    """Submits a job in any shape, and returns the whole answer."""
+    """Submit a job in any shape, and return the whole answer."""
     body = {"jobType": job_type, "payload": payload, "idempotencyKey": key, **more}
     return http.post("/jobs", json=body)
 
 
 def get(http: httpx.Client, job_id: str) -> dict[str, Any]:
-    """What clients are told of a job."""
+    """A job as clients see it."""
     answer = http.get(f"/jobs/{job_id}")
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
@@ -250,11 +250,11 @@ def get(http: httpx.Client, job_id: str) -> dict[str, Any]:
 
 
 def status(http: httpx.Client, job_id: str) -> str:
-    """The status that clients are told."""
+    """The status of a job as clients see it."""
     return str(get(http, job_id)["status"])
 
 
-def final(http: httpx.Client, job_id: str) -> str:
+def wait_until_final(http: httpx.Client, job_id: str) -> str:
     """The status of a job when it has ended."""
     return wait_until(
         lambda: status(http, job_id), f"job {job_id} has ended", lambda seen: seen in ("COMPLETED", "FAILED")

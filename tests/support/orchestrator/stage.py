@@ -1,4 +1,4 @@
-"""A folder that tests and the jobs they run share: what has been run is written there, and gates are opened.
+"""A folder common to tests and the jobs they run: a ledger of runs, and gates that tests open.
 
 It outlives every process and every outage of the database, so a run that was begun is known whatever came
 of it.
@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 VARIABLE = "CHARTER_STAGE"
-"""Tells a worker where the folder is."""
+"""The variable of a worker that has the folder."""
 _PAUSE = 0.01
 
 BEGUN, ENDED, STOPPED = "begun", "ended", "stopped"
 
 
 class Run(NamedTuple):
-    """One line of the ledger: a run that began, came to its end, or was stopped from outside."""
+    """One line of the ledger: a run that began, came to its end, or was canceled."""
 
     phase: str
     job_id: str
@@ -39,7 +39,7 @@ class Stage:
         self._ledger = folder / "ledger.jsonl"
 
     def write(self, phase: str, job_id: str, attempt: int, worker: str) -> None:
-        """Appends a line in one step, so that lines of many processes do not mix and none is half lost."""
+        """Append a line in one write, so that lines of many processes do not mix and none is half lost."""
         line = json.dumps([phase, job_id, attempt, worker, time.monotonic_ns()]) + "\n"
         file = os.open(self._ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
@@ -48,7 +48,7 @@ class Stage:
             os.close(file)
 
     def runs(self, phase: str = "", job_ids: Sequence[str] = ()) -> list[Run]:
-        """What is written so far, in the order in which it was."""
+        """The lines written so far, in their order."""
         if not self._ledger.exists():
             return []
         # The last line may be half written.
@@ -62,10 +62,10 @@ class Stage:
         return [run.attempt for run in self.runs(phase, [job_id])]
 
     def open(self, gate: str) -> None:
-        """Lets all pass that wait there, or will."""
+        """Let all runs pass that wait at the gate, or will."""
         (self.folder / gate).touch()
 
-    async def passed(self, gate: str) -> None:
-        """Waits at a gate until it is opened."""
+    async def pass_gate(self, gate: str) -> None:
+        """Wait at a gate until it is opened."""
         while not (self.folder / gate).exists():
             await asyncio.sleep(_PAUSE)

@@ -1,4 +1,4 @@
-"""What must hold of every job after any run, however much went wrong in it, and how much did."""
+"""Invariants of every job after any run with failures, and the number of these."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from tests.support.orchestrator.stage import BEGUN
-from tests.support.orchestrator.worker_processes import ENDS, Crew, grouped
+from tests.support.orchestrator.worker_processes import ENDS, Crew, group_by_job
 
 ORDER = {
     "CREATED": ("QUEUED",),
@@ -15,7 +15,7 @@ ORDER = {
     "RUNNING": ("RUNNING", "SUCCESS", "RETRY"),
     "RETRY": ("QUEUED", "DEAD"),
 }
-"""What may follow a version; a lease that is renewed stays where it is."""
+"""The states that may follow a version; a renewed lease stays in its state."""
 
 
 class Count(NamedTuple):
@@ -30,17 +30,17 @@ class Count(NamedTuple):
     failures: int
 
 
-def verdict(crew: Crew) -> Count:
-    """Checks every version of every row against the ledger of what was run."""
+def verify(crew: Crew) -> Count:
+    """Check every version of every row against the ledger of runs."""
     rows = {str(row["job_id"]): row for row in crew.sql.rows("SELECT * FROM jobs")}
-    versions = grouped(crew.sql.rows("SELECT * FROM versions ORDER BY number"))
+    histories = group_by_job(crew.sql.rows("SELECT * FROM versions ORDER BY number"))
     ledger = Counter((run.job_id, run.attempt) for run in crew.stage.runs(BEGUN))
-    assert rows.keys() == versions.keys(), "no row ever disappears"
+    assert rows.keys() == histories.keys(), "no row ever disappears"
     assert {job for job, _ in ledger} <= rows.keys()
     assert set(ledger.values()) <= {1}, "an attempt is begun once"
     lost = failures = 0
-    for job, seen in versions.items():
-        expired, failed = _verify(seen, rows[job])
+    for job, versions in histories.items():
+        expired, failed = _verify(versions, rows[job])
         lost, failures = lost + expired, failures + failed
     for job, attempt in ledger:
         assert attempt <= rows[job]["attempt"], "nothing is run without a lease, nor after the end"
@@ -58,15 +58,15 @@ def verdict(crew: Crew) -> Count:
     )
 
 
-def _verify(seen: list[dict[str, Any]], row: dict[str, Any]) -> tuple[int, int]:
-    """The versions of one job in order; how many leases it lost and how often it failed otherwise."""
+def _verify(versions: list[dict[str, Any]], row: dict[str, Any]) -> tuple[int, int]:
+    """Check the versions of one job; return how many leases it lost and how often it failed otherwise."""
     lost = failed = 0
-    assert seen[0]["state"] == "CREATED"
-    for before, after in pairwise(seen):
+    assert versions[0]["state"] == "CREATED"
+    for before, after in pairwise(versions):
         assert before["state"] not in ENDS, "nothing follows an end"
         assert after["state"] in ORDER[before["state"]]
-        taken = before["state"] == "QUEUED"
-        assert after["attempt"] == before["attempt"] + taken
+        claimed = before["state"] == "QUEUED"
+        assert after["attempt"] == before["attempt"] + claimed
         assert (after["lease_owner"] is not None) == (after["state"] == "RUNNING")
         if before["state"] == after["state"] == "RUNNING":
             assert after["lease_owner"] == before["lease_owner"], "a lease never changes hands"
@@ -74,10 +74,10 @@ def _verify(seen: list[dict[str, Any]], row: dict[str, Any]) -> tuple[int, int]:
         if after["state"] == "RETRY":
             assert after["retry_count"] == before["retry_count"] + 1
             if after["actor"] == "reaper":
-                assert after["updated_at"] > before["lease_expiry"], "nobody takes a lease that goes on"
+                assert after["updated_at"] > before["lease_expiry"], "a lease that has not expired stays"
             lost, failed = lost + (after["actor"] == "reaper"), failed + (after["actor"] == "worker")
         if after["state"] == "SUCCESS":
             assert after["updated_at"] < before["lease_expiry"]
-    assert row["state"] == seen[-1]["state"]
+    assert row["state"] == versions[-1]["state"]
     assert row["retry_count"] == lost + failed
     return lost, failed

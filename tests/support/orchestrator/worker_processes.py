@@ -1,4 +1,4 @@
-"""Workers with job functions for tests, the jobs they are given, and every version that a row of them had."""
+"""Workers with job functions for tests, their jobs, and every version that a row of them had."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ BRISK = {
     "BACKOFF_MAX_SECONDS": "0.2",
     "SHUTDOWN_GRACE_SECONDS": "5",
 }
-"""Settings under which what is due happens soon, and a lease is over only where a test ends it."""
+"""Settings under which due transitions happen soon, and a lease expires only where a test ends it."""
 
-CALM = {"LEASE_SECONDS": "30", "LEASE_RENEW_SECONDS": "10"}
+LONG_LEASES = {"LEASE_SECONDS": "30", "LEASE_RENEW_SECONDS": "10"}
 """Ordinary leases, which are hardly ever renewed while a test lasts."""
 
 BRIEF = {"LEASE_SECONDS": "2.5", "MAX_RETRIES": "1000"}
-"""Leases that run out while a test waits for it. A busy machine loses some too, so that nobody may count."""
+"""Leases that expire while a test waits. A busy machine loses some too, so that no test may count them."""
 
 _WATCH = """
 CREATE TABLE versions (
@@ -69,7 +69,7 @@ CREATE TRIGGER watch AFTER INSERT OR UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTIO
 
 
 class Crew(Stack):
-    """One database with a stage, any number of workers, and jobs that are put there by hand."""
+    """One database with a stage, any number of workers, and jobs that tests insert."""
 
     def __init__(self, database: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -78,27 +78,27 @@ class Crew(Stack):
         asyncio.run(_prepare(database))
         self.sql.run(_WATCH)
 
-    def hand(self, name: str = "", **settings: str) -> Node:
+    def make_worker(self, name: str = "", **settings: str) -> Node:
         """A worker with the functions of the stage, not started yet."""
         named = {"WORKER_ID": name} if name else {}
-        given = {VARIABLE: str(self.stage.folder), **BRISK, **named, **settings}
-        return self.node("worker", program=STAGED, **given)
+        variables = {VARIABLE: str(self.stage.folder), **BRISK, **named, **settings}
+        return self.node("worker", program=STAGED, **variables)
 
-    def work(self, *names: str, **settings: str) -> list[Node]:
-        """Workers that are ready, all started together."""
-        return ready(self.hand(name, **settings) for name in names)
+    def start_workers(self, *names: str, **settings: str) -> list[Node]:
+        """Workers that are ready, started at the same time."""
+        return start_all(self.make_worker(name, **settings) for name in names)
 
-    def put(
+    def insert_jobs(
         self, job_type: str = "act", /, *, count: int = 1, state: str = "QUEUED", **payload: object
     ) -> list[str]:
-        """Jobs that are all alike, in the order of their creation; their ids."""
-        return self._put(job_type, payload, count, state)
+        """Insert equal jobs, in the order of their creation; return their ids."""
+        return self._insert(job_type, payload, count, state)
 
-    def one(self, job_type: str = "act", /, **payload: object) -> str:
-        """One job that is queued."""
-        return self._put(job_type, payload, 1, "QUEUED")[0]
+    def insert_job(self, job_type: str = "act", /, **payload: object) -> str:
+        """Insert one queued job."""
+        return self._insert(job_type, payload, 1, "QUEUED")[0]
 
-    def _put(self, job_type: str, payload: Mapping[str, object], count: int, state: str) -> list[str]:
+    def _insert(self, job_type: str, payload: Mapping[str, object], count: int, state: str) -> list[str]:
         ids = [uuid.uuid4() for _ in range(count)]
         self.sql.rows(
             "INSERT INTO jobs (job_id, job_type, payload, idempotency_key, created_at)"
@@ -117,17 +117,17 @@ class Crew(Stack):
         text = "SELECT state, count(*) FROM jobs WHERE $1 OR job_id = ANY($2::uuid[]) GROUP BY state"
         return Counter({row["state"]: row["count"] for row in self.sql.rows(text, not jobs, list(jobs))})
 
-    def until(self, job: str, *states: str) -> dict[str, Any]:
+    def wait_for_state(self, job: str, *states: str) -> dict[str, Any]:
         """The row of a job once it is in one of some states."""
         return wait_until(
             lambda: self.sql.job(job), f"it is {' or '.join(states)}", lambda row: row["state"] in states
         )
 
-    def ended(self, jobs: Collection[str] = ()) -> Counter[str]:
+    def wait_until_ended(self, jobs: Collection[str] = ()) -> Counter[str]:
         """The states of jobs, or of all, once every one of them has ended."""
         return wait_until(lambda: self.states(jobs), "all have ended", lambda seen: set(seen) <= set(ENDS))
 
-    def begun(self, job: str, attempt: int = 1) -> Run:
+    def wait_for_run(self, job: str, attempt: int = 1) -> Run:
         """The run of a job with this number once it has begun."""
 
         def look() -> list[Run]:
@@ -143,8 +143,8 @@ class Crew(Stack):
         """The states that a job went through."""
         return [row["to_state"] for row in self.sql.history(job)]
 
-    def bring(self, job: str, *states: str, wait: str = "0 s") -> None:
-        """Takes a job through states by hand and in one step, so that no worker sees it on its way."""
+    def transition(self, job: str, *states: str, wait: str = "0 s") -> None:
+        """Bring a job through states in one transaction, so that no worker sees the states in between."""
         steps = []
         for state in states:
             lease = "'nobody', clock_timestamp() + interval '1 hour'" if state == "RUNNING" else "NULL, NULL"
@@ -158,56 +158,56 @@ class Crew(Stack):
 
     @staticmethod
     def session(url: str) -> Sql:
-        """One more session, for whoever is to stand in the way."""
+        """One more session, for a concurrent transaction."""
         return Sql(url)
 
     def reconnect(self) -> None:
-        """Opens a session of our own once more, after the server was away."""
+        """Open our session once more, after the server was down."""
         self.sql.close()
         self.sql = Sql(self.database)
 
     def expire(self, job: str) -> None:
-        """Ends the lease of a job by hand, however long it was meant to be."""
+        """End the lease of a job, however long it was meant to be."""
         text = "UPDATE jobs SET lease_expiry = clock_timestamp() - interval '1 second' WHERE job_id = $1"
         self.sql.rows(text, uuid.UUID(job))
 
 
-def ready(nodes: Iterable[Node]) -> list[Node]:
-    """Starts all of them at once and waits for each."""
+def start_all(nodes: Iterable[Node]) -> list[Node]:
+    """Start all of them at once and wait for each."""
     begun = [node.begin() for node in nodes]
     for node in begun:
         node.wait()
     return begun
 
 
-def gone(node: Node) -> int:
-    """Waits until a node has ended by itself; its exit code."""
+def wait_for_exit(node: Node) -> int:
+    """Wait until a node has ended by itself; return its exit code."""
     wait_until(lambda: not node.running, f"{node.name} has ended")
     return node.stop()
 
 
-def told(node: Node, event: str, **fields: object) -> list[dict[str, Any]]:
+def wait_for_lines(node: Node, event: str, **fields: object) -> list[dict[str, Any]]:
     """Lines of a node's log about an event, once there is one that has these fields."""
 
     def look() -> list[dict[str, Any]]:
         return [line for line in lines(node, event) if fields.items() <= line.items()]
 
-    return wait_until(look, f"{node.name} tells of {event} {fields}")
+    return wait_until(look, f"{node.name} logs {event} {fields}")
 
 
 def lines(node: Node, event: str) -> list[dict[str, Any]]:
     """Lines of a node's log about an event, as far as it is written.
 
-    Ordinary lines leave a node some milliseconds late: whoever expects one waits for it with `told`, and
-    whoever expects that there is none waits first for one that comes later.
+    Ordinary lines are written some milliseconds late: to expect one, use `wait_for_lines`; to expect
+    that there is none, wait first for one that comes later.
     """
     return [line for line in node.lines() if line["event"] == event]
 
 
-def measured(node: Node, name: str, **labels: str) -> float:
+def read_metric(node: Node, name: str, **labels: str) -> float:
     """The value of one of a node's metrics, summed over all series that have these labels.
 
-    A node counts what it has done when the database has told it so, which others may see before.
+    A node counts a transition when the database has confirmed it, which others may see before.
     """
     text = node.http.get("/metrics").text
     wanted = [f'{label}="{value}"' for label, value in labels.items()]
@@ -218,13 +218,13 @@ def measured(node: Node, name: str, **labels: str) -> float:
     )
 
 
-def counted(node: Node, wanted: float, name: str, **labels: str) -> None:
-    """Waits until one of a node's metrics has a value."""
-    what = f"{node.name} counts {wanted} {name} {labels}"
-    wait_until(lambda: measured(node, name, **labels), what, lambda seen: seen == wanted)
+def wait_for_metric(node: Node, wanted: float, name: str, **labels: str) -> None:
+    """Wait until one of a node's metrics has a value."""
+    description = f"{node.name} counts {wanted} {name} {labels}"
+    wait_until(lambda: read_metric(node, name, **labels), description, lambda seen: seen == wanted)
 
 
-def grouped(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def group_by_job(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Rows by their job."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -233,11 +233,11 @@ def grouped(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 
 @asynccontextmanager
-async def opened(url: str, **settings: str) -> AsyncIterator[PostgresStore[JobRecord]]:
+async def open_store(url: str, **settings: str) -> AsyncIterator[PostgresStore[JobRecord]]:
     """The store itself, with connections of its own, as a worker process has it."""
     names = SYSTEM.deployments["local"].nodes["worker"].variables
     values = read([SYSTEM.variables[name] for name in names], (), {**BRISK, "DATABASE_URL": url, **settings})
-    with patient():
+    with extended_timeouts():
         database = Database(url)
         try:
             yield PostgresStore(SYSTEM, JOB, JobRecord, database, Metrics(), values)
@@ -246,22 +246,22 @@ async def opened(url: str, **settings: str) -> AsyncIterator[PostgresStore[JobRe
 
 
 @contextmanager
-def patient() -> Iterator[None]:
-    """Has stores of this process wait for connections and statements for as long as a busy machine takes."""
+def extended_timeouts() -> Iterator[None]:
+    """Let stores of this process wait for connections and statements for as long as a busy machine needs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(databases, "WAIT_S", PATIENCE)
         patch.setattr(table, "STATEMENT_S", PATIENCE)
         yield
 
 
-def call_of(component: str) -> Call:
+def make_call(component: str) -> Call:
     """A call in the background work of a component."""
     world = RealWorld()
     return Call(world=world, log=Log(component, "ERROR", world), caller=component)
 
 
 async def _prepare(url: str) -> None:
-    with patient():
+    with extended_timeouts():
         database = Database(url)
         await migrate(database, SYSTEM.name)
         await database.close()

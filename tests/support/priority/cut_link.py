@@ -1,4 +1,4 @@
-"""A link to Redis that breaks just when a task that was handed out is on its way to whoever asked."""
+"""A link to Redis that breaks just when the answer of a claim is in flight."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 
 from tests.support.priority.slow_link import SlowLink
 
-_HANDED_OUT = b'"status":"executing"'
-"""In an answer, the state of a task that a claim has just taken."""
+_CLAIMED = b'"status":"executing"'
+"""In an answer, the state of a task that was just claimed."""
 
 
 class CutLink(SlowLink):
     """A port behind which a Redis is.
 
-    `cuts` is how many hand-outs are still to be lost. With `fails_next` the next one arrives, and after it
+    `cuts` is how many assignments are still to be lost. With `fails_next` the next one arrives, and after it
     nothing does as long as `is_down` is set.
     """
 
@@ -26,7 +26,7 @@ class CutLink(SlowLink):
         while content := await source.read(65536):
             if self.is_down:
                 raise ConnectionResetError
-            if _HANDED_OUT in content:
+            if _CLAIMED in content:
                 if self.cuts:
                     self.cuts -= 1
                     raise ConnectionResetError

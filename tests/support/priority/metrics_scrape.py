@@ -16,7 +16,7 @@ _looked: dict[str, float] = {}
 
 
 class Scrape:
-    """One look at `/metrics`."""
+    """One scrape of `/metrics`."""
 
     def __init__(self, client: httpx.Client) -> None:
         answer = client.get("/metrics")
@@ -34,7 +34,7 @@ class Scrape:
         return self.samples[frozenset({("__name__", name), *labels.items()})]
 
     def names(self) -> set[str]:
-        """What every sample is called."""
+        """The names of all samples."""
         return {dict(labels)["__name__"] for labels in self.samples}
 
     def series(self, prefix: str = "") -> dict[Labels, float]:
@@ -47,7 +47,7 @@ class Scrape:
 
 
 def scrape(client: httpx.Client) -> Scrape:
-    """A look that shows everything that has happened until now. Nobody else may look at an API."""
+    """A scrape with everything that has happened until now. No other client may scrape this API."""
     url = str(client.base_url)
     time.sleep(max(_looked.get(url, 0.0) + FRESH_S - time.monotonic(), 0.0))
     found = Scrape(client)

@@ -1,7 +1,7 @@
 """The part of PromQL that alerts use, evaluated as Prometheus does: one value for each set of labels.
 
 Selectors with matchers and `offset`, aggregations `by` labels, arithmetic, comparisons, `and`, `or` and
-`unless`. What is beyond that is refused and never guessed.
+`unless`. Anything else is refused and never guessed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Samples = Mapping[Labels, Sequence[tuple[float, float]]]
 LOOKBACK_S = 300.0
 """For how long the last sample of a series stands, unless it was said to be stale."""
 STALE = float("inf")
-"""What stands in place of a value where a series ended."""
+"""The value that stands for the end of a series."""
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')
@@ -69,14 +69,14 @@ def evaluate(expression: str, samples: Samples, at: float) -> Value:
     return found
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """`1h30m` as seconds."""
     return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"(\d+)(ms|[smhdwy])", text))
 
 
 @dataclass
 class _Parser:
-    """Reads an expression from left to right and evaluates it on the way."""
+    """Parses an expression from left to right and evaluates it at once."""
 
     expression: str
     samples: Samples
@@ -91,19 +91,19 @@ class _Parser:
         return self._tokens[self._position]
 
     def level(self, number: int) -> Value:
-        """Operators of one strength, from left to right."""
+        """Operators of one precedence, from left to right."""
         if number == len(_LEVELS):
             return self._operand()
         found = self.level(number + 1)
         while self.token[1] in _LEVELS[number] and self.token[0] in ("mark", "name"):
-            found = _combined(self._next(), found, self.level(number + 1))
+            found = _combine(self._next(), found, self.level(number + 1))
         return found
 
     def _operand(self) -> Value:
         kind, text = self.token
         if text == "-":
             self._next()
-            return _combined("*", -1.0, self._operand())
+            return _combine("*", -1.0, self._operand())
         if text == "(":
             self._next()
             found = self.level(0)
@@ -154,8 +154,8 @@ class _Parser:
         before = 0.0
         if self.token[1] == "offset":
             self._next()
-            before = seconds(self._next())
-        return _selected(self.samples, matchers, self.at - before)
+            before = parse_seconds(self._next())
+        return _select(self.samples, matchers, self.at - before)
 
     def _matchers(self) -> Iterator[tuple[str, str, str]]:
         if self.token[1] != "{":
@@ -173,9 +173,9 @@ class _Parser:
         self._position += 1
         return found
 
-    def _expect(self, mark: str) -> None:
-        if self._next() != mark:
-            raise Unsupported(f"{mark!r} is missing in {self.expression!r}")
+    def _expect(self, symbol: str) -> None:
+        if self._next() != symbol:
+            raise Unsupported(f"{symbol!r} is missing in {self.expression!r}")
 
 
 def _tokens(expression: str) -> Iterator[tuple[str, str]]:
@@ -188,7 +188,7 @@ def _tokens(expression: str) -> Iterator[tuple[str, str]]:
         position = match.end()
 
 
-def _selected(samples: Samples, matchers: Sequence[tuple[str, str, str]], at: float) -> Vector:
+def _select(samples: Samples, matchers: Sequence[tuple[str, str, str]], at: float) -> Vector:
     found: Vector = {}
     for labels, series in samples.items():
         known = dict(labels)
@@ -204,13 +204,13 @@ def _matches(value: str, how: str, text: str) -> bool:
     return same if how.startswith("=") else not same
 
 
-def _combined(symbol: str, one: Value, other: Value) -> Value:
-    """Two values with an operator between them; series with the same labels belong together."""
+def _combine(symbol: str, one: Value, other: Value) -> Value:
+    """Two values with an operator between them; series with the same labels are matched."""
     if symbol in ("and", "or", "unless"):
         return _set_operation(symbol, one, other)
     if isinstance(one, dict) and isinstance(other, dict):
-        left, right = _nameless(one), _nameless(other)
-        pairs = {labels: (left[labels], right[labels]) for labels in left if labels in right}
+        rest, right = _drop_names(one), _drop_names(other)
+        pairs = {labels: (rest[labels], right[labels]) for labels in rest if labels in right}
     elif isinstance(one, dict) and not isinstance(other, dict):
         pairs = {labels: (value, other) for labels, value in one.items()}
     elif isinstance(other, dict) and not isinstance(one, dict):
@@ -218,9 +218,9 @@ def _combined(symbol: str, one: Value, other: Value) -> Value:
     else:
         return _arithmetic(symbol, float(one), float(other))  # type: ignore[arg-type]
     if symbol in _COMPARISONS:
-        kept = (0, 1)[not isinstance(one, dict)]
-        holds = _COMPARISONS[symbol]
-        return {labels: pair[kept] for labels, pair in pairs.items() if holds(*pair)}
+        selected = (0, 1)[not isinstance(one, dict)]
+        is_true = _COMPARISONS[symbol]
+        return {labels: pair[selected] for labels, pair in pairs.items() if is_true(*pair)}
     return {
         frozenset(each for each in labels if each[0] != "__name__"): _arithmetic(symbol, *pair)
         for labels, pair in pairs.items()
@@ -230,22 +230,22 @@ def _combined(symbol: str, one: Value, other: Value) -> Value:
 def _set_operation(symbol: str, one: Value, other: Value) -> Vector:
     if not isinstance(one, dict) or not isinstance(other, dict):
         raise Unsupported(f"a number beside {symbol!r}")
-    right = _nameless(other)
-    inside = {labels for labels in one if _without_name(labels) in right}
+    right = _drop_names(other)
+    inside = {labels for labels in one if _drop_name(labels) in right}
     if symbol == "or":
-        left = _nameless(one)
-        return one | {labels: value for labels, value in other.items() if _without_name(labels) not in left}
+        rest = _drop_names(one)
+        return one | {labels: value for labels, value in other.items() if _drop_name(labels) not in rest}
     return {labels: value for labels, value in one.items() if (labels in inside) == (symbol == "and")}
 
 
-def _nameless(vector: Vector) -> Vector:
-    found = {_without_name(labels): value for labels, value in vector.items()}
+def _drop_names(vector: Vector) -> Vector:
+    found = {_drop_name(labels): value for labels, value in vector.items()}
     if len(found) != len(vector):
         raise Unsupported("series that differ by nothing but their name")
     return found
 
 
-def _without_name(labels: Labels) -> Labels:
+def _drop_name(labels: Labels) -> Labels:
     return frozenset(each for each in labels if each[0] != "__name__")
 
 

@@ -1,4 +1,4 @@
-"""Files of `promtool test rules`, read and carried out: series, rules, and which alerts fire when."""
+"""Files of `promtool test rules`, parsed and run: series, rules, and which alerts fire when."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import quick_yaml
-from tests.support.priority.promql import STALE, Labels, Samples, evaluate, seconds
+from tests.support.priority.promql import STALE, Labels, Samples, evaluate, parse_seconds
 
 _SERIES = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?$")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:\\.|[^"\\])*)"')
@@ -18,7 +18,7 @@ _STEPS = re.compile(r"^(-?[\d.]+)(?:([+-][\d.]+))?x(\d+)$")
 
 @dataclass(frozen=True)
 class Expected:
-    """What must fire at a moment of a test."""
+    """The alerts that must fire at a moment of a test."""
 
     test: str
     at: float
@@ -36,17 +36,17 @@ class RuleTest:
     expected: tuple[Expected, ...]
 
 
-def rule_tests(path: Path) -> Iterator[RuleTest]:
+def read_rule_tests(path: Path) -> Iterator[RuleTest]:
     """The tests of a file."""
     for row in quick_yaml.read(path.read_text())["tests"]:
         samples = {
-            _labels(each["series"]): [*_values(each["values"], seconds(row["interval"]))]
+            _labels(each["series"]): [*_values(each["values"], parse_seconds(row["interval"]))]
             for each in row["input_series"]
         }
         expected = tuple(
             Expected(
                 row["name"],
-                seconds(each["eval_time"]),
+                parse_seconds(each["eval_time"]),
                 each["alertname"],
                 frozenset(frozenset(alert["exp_labels"].items()) for alert in each.get("exp_alerts", ())),
             )
@@ -55,9 +55,11 @@ def rule_tests(path: Path) -> Iterator[RuleTest]:
         yield RuleTest(row["name"], samples, expected)
 
 
-def firing(rule: Mapping[str, Any], samples: Samples, until: float, step: float = 1.0) -> frozenset[Labels]:
+def find_firing(
+    rule: Mapping[str, Any], samples: Samples, until: float, step: float = 1.0
+) -> frozenset[Labels]:
     """The labels of the alerts of a rule that fire at a moment, if it was evaluated at every step before."""
-    held = seconds(rule.get("for", "0s"))
+    pending = parse_seconds(rule.get("for", "0s"))
     since: dict[Labels, float] = {}
     now = 0.0
     while now <= until:
@@ -66,7 +68,7 @@ def firing(rule: Mapping[str, Any], samples: Samples, until: float, step: float 
         active = {_alert_labels(rule, labels) for labels in value}
         since = {labels: since.get(labels, now) for labels in active}
         now += step
-    return frozenset(labels for labels, begun in since.items() if until - begun >= held)
+    return frozenset(labels for labels, begun in since.items() if until - begun >= pending)
 
 
 def _alert_labels(rule: Mapping[str, Any], labels: Labels) -> Labels:

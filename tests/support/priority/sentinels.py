@@ -20,7 +20,7 @@ NAME = "queue"
 
 
 class SentinelProcess(EmbeddedServer):
-    """One sentinel. It writes to its settings whom it holds to be the master."""
+    """One sentinel. It writes to its settings which server it considers the master."""
 
     title = "Sentinel"
 
@@ -31,11 +31,11 @@ class SentinelProcess(EmbeddedServer):
 
     @property
     def url(self) -> str:
-        """Where it is, password included."""
+        """Its address, password included."""
         return f"redis://:{self._password}@{LOOPBACK}:{self.port}"
 
     def prepare(self) -> None:
-        """Writes its settings, unless it has them."""
+        """Write its settings, unless it has them."""
         self._make_folder()
         self._allocate_port()
         settings = (
@@ -103,25 +103,25 @@ class Group:
         self.kill()
 
     def kill(self) -> None:
-        """Ends them all."""
+        """Kill them all."""
         running: Sequence[EmbeddedServer] = [*self.sentinels, *self.servers]
         for each in running:
             each.kill()
 
     @property
     def url(self) -> str:
-        """Where the master is told."""
+        """The address of the sentinels."""
         hosts = ",".join(f"{LOOPBACK}:{each.port}" for each in self.sentinels)
         return f"redis+sentinel://:{self.password}@{hosts}/{NAME}?sentinel_password={self.password}"
 
     def master(self) -> EmbeddedRedis:
-        """The server that the sentinels hold to be the master."""
+        """The server that the sentinels consider the master."""
         with Redis.from_url(self.sentinels[0].url) as there:
             _, port = there.sentinel_get_master_addr_by_name(NAME)
         return next(each for each in self.servers if each.port == int(port))
 
     def lose_master(self) -> EmbeddedRedis:
-        """Kills the master, and returns the next one once it is chosen."""
+        """Kill the master, and return the next one once it is elected."""
         lost = self.master()
         lost.kill()
         wait_until(self.master, "another server is the master", lambda found: found is not lost)
@@ -135,10 +135,10 @@ class Group:
         wanted = (len(self.servers) - 1, len(self.sentinels) - 1)
         for each in self.sentinels:
             with Redis.from_url(each.url) as there:
-                told = there.sentinel_master(NAME)
-            if (told["num-slaves"], told["num-other-sentinels"]) != wanted:
+                info = there.sentinel_master(NAME)
+            if (info["num-slaves"], info["num-other-sentinels"]) != wanted:
                 return False
         with self.client(self.servers[0]) as there:
-            told = there.info("replication")
-        states = [told.get(f"slave{place}", {}).get("state") for place in range(wanted[0])]
+            info = there.info("replication")
+        states = [info.get(f"slave{place}", {}).get("state") for place in range(wanted[0])]
         return all(state == "online" for state in states)

@@ -1,4 +1,4 @@
-"""A link to a server that takes its time: whatever goes through arrives some milliseconds later."""
+"""A link to a server with latency: all data arrives some milliseconds later."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SlowLink:
         self.port = 0
         self._server_port = port
         self.delay_ms = delay_ms
-        """It may grow while things are on their way, and keeps their order then."""
+        """It may grow while data is in flight, which stays in order then."""
         self.journeys = 0
         """How often something was carried over it, in either direction."""
         self._loop = asyncio.new_event_loop()
@@ -38,23 +38,23 @@ class SlowLink:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._connected, LOOPBACK, 0))
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, LOOPBACK, 0))
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         self._loop.run_forever()
         server.close()
         for task in asyncio.all_tasks(self._loop):
             task.cancel()
-        self._loop.run_until_complete(self._closed())
+        self._loop.run_until_complete(self._wait_closed())
         self._loop.close()
 
-    async def _closed(self) -> None:
-        """Waits until all connections have ended."""
+    async def _wait_closed(self) -> None:
+        """Wait until all connections have ended."""
         me = asyncio.current_task()
         await asyncio.gather(*(asyncio.all_tasks() - {me}), return_exceptions=True)
         await asyncio.gather(*(each.wait_closed() for each in self._writers), return_exceptions=True)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection(LOOPBACK, self._server_port)
         self._writers |= {writer, back}
         try:
@@ -66,7 +66,7 @@ class SlowLink:
             back.close()
 
     async def _carry(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        """Hands on what comes, in its order; what comes close together is on its way together."""
+        """Forward data in its order; data that comes close in time is in flight at the same time."""
         loop = asyncio.get_running_loop()
         while content := await source.read(65536):
             self.journeys += 1

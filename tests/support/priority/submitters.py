@@ -1,4 +1,4 @@
-"""Clients that submit tasks, whatever happens to those who should accept them."""
+"""Clients that submit tasks, whatever happens to the APIs."""
 
 from __future__ import annotations
 

@@ -29,11 +29,11 @@ FIELDS = {
     "runner_id",
     "output_addr",
 }
-"""All that anybody sees of a job."""
+"""All public fields of a job."""
 
 
 class SteppedWorld(RealWorld):
-    """The world as it is, but for a wall clock that stands where it is put once it has been put somewhere."""
+    """The real world with a wall clock that a test can freeze and step."""
 
     def __init__(self) -> None:
         self.at_ms: int | None = None
@@ -42,12 +42,12 @@ class SteppedWorld(RealWorld):
         return super().now_ms() if self.at_ms is None else self.at_ms
 
     def freeze(self) -> int:
-        """Stops the clock; the time it stands at."""
+        """Stop the clock; return its time."""
         self.at_ms = super().now_ms()
         return self.at_ms
 
     def step(self, milliseconds: int) -> None:
-        """Puts a clock that stands forward."""
+        """Step a frozen clock forward."""
         assert self.at_ms is not None
         self.at_ms += milliseconds
 
@@ -59,7 +59,7 @@ class House:
         self.path = path
         self.world = SteppedWorld()
         self.log = io.StringIO()
-        # Nothing happens by itself unless a test wants it to.
+        # No periodic work runs unless a test enables it.
         self._settings = {
             "DB_PATH": str(path),
             "SWEEP_INTERVAL": "3600",
@@ -81,7 +81,7 @@ class House:
         await self.close()
 
     async def open(self, **settings: str) -> None:
-        """Starts the queue."""
+        """Start the queue."""
         self._settings.update(settings)
         self._node = Node(SYSTEM, "local", "queue", self._settings, self.world, self.log)
         await self._node.start(port=0, http_port=0)
@@ -93,7 +93,7 @@ class House:
         )
 
     async def close(self) -> None:
-        """Stops it in order."""
+        """Stop it in order."""
         if self._client is not None:
             await self._client.aclose()
         if self._node is not None:
@@ -101,7 +101,7 @@ class House:
         self._node = self._client = None
 
     async def ask(self, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
-        """Any request."""
+        """Make any request."""
         assert self._client is not None
         if body is not None:
             more["json"] = body
@@ -125,18 +125,18 @@ class House:
             fields.setdefault("output_addr", "output")
         return await self.ask("POST", f"/jobs/{job_id}/complete", {"status": status, **fields})
 
-    async def active(self, runner_id: str = "runner") -> dict[str, Any]:
-        """A new job that a runner has taken. There must be no older one."""
+    async def create_active(self, runner_id: str = "runner") -> dict[str, Any]:
+        """Create a job and claim it. There must be no older one."""
         await self.create()
         job = await self.claim(runner_id)
         assert job is not None
         return job
 
-    async def in_status(self, status: str) -> dict[str, Any]:
-        """A new job in a status. There must be none that waits."""
+    async def create_in_status(self, status: str) -> dict[str, Any]:
+        """Create a job in a status. There must be none that waits."""
         if status == "pending":
             return await self.create()
-        job = await self.active()
+        job = await self.create_active()
         if status != "active":
             assert (await self.complete(job["job_id"], status)).status_code == 200
         return await self.get(job["job_id"])
@@ -148,23 +148,23 @@ class House:
         connection.close()
         return found
 
-    def sql(self, statement: str, *given: Any) -> list[Any]:
-        """Runs a statement on the file, as a person would by hand."""
+    def sql(self, statement: str, *arguments: Any) -> list[Any]:
+        """Run a statement on the file, as an operator would."""
         connection = sqlite3.connect(self.path, isolation_level=None)
         try:
-            return connection.execute(statement, given).fetchall()
+            return connection.execute(statement, arguments).fetchall()
         finally:
             connection.close()
 
     async def sweep(self) -> None:
-        """Lets the queue look for abandoned jobs now, by starting it anew with a short interval."""
+        """Let the queue sweep for abandoned jobs now, by starting it anew with a short interval."""
         await self.close()
         before = len(self.lines())
         await self.open(SWEEP_INTERVAL="0.05")
         await eventually(lambda: "sweep" in [line["event"] for line in self.lines()[before:]])
 
     def lines(self) -> list[dict[str, Any]]:
-        """What it has logged."""
+        """Its log."""
         return [json.loads(line) for line in self.log.getvalue().splitlines()]
 
 

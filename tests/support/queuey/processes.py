@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -14,6 +13,7 @@ import httpx
 from handlers.queuey.samples import binary
 from tests.support import forked_nodes
 from tests.support.eventually import wait_until
+from tests.support.log_events import read_events
 from tests.support.plain_http import NO_TLS
 
 Seen = TypeVar("Seen")
@@ -32,7 +32,7 @@ class Process:
         self.ports: dict[str, int] = {}
 
     def begin(self) -> Self:
-        """Starts it; returns before it is ready."""
+        """Start it; return before it is ready."""
         self._start = self._log.stat().st_size if self._log.exists() else 0
         environ = {**os.environ, **self._settings}
         self.process = forked_nodes.start(
@@ -41,7 +41,7 @@ class Process:
         return self
 
     def wait(self) -> Self:
-        """Waits until it is ready, and learns where it listens."""
+        """Wait until it is ready, and read where it listens."""
         ready = wait_until(lambda: self.events("service_ready"))[-1]
         self.ports = {name: ready[name] for name in ("port", "http_port") if ready.get(name)}
         variables = {
@@ -58,15 +58,11 @@ class Process:
         return f"http://127.0.0.1:{self.ports['http_port']}"
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """What it has logged of a kind since it was started last."""
-        with self._log.open("rb") as log:
-            log.seek(self._start)
-            complete = log.read().split(b"\n")[:-1]
-        lines = [json.loads(line) for line in complete if line.startswith(b"{")]
-        return [line for line in lines if line.get("event") == name]
+        """The lines of an event since it was started last."""
+        return read_events(self._log, self._start, name)
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Kill it."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(PATIENCE_S)
@@ -76,7 +72,7 @@ class Process:
         self.process.send_signal(number)
 
     def stop(self) -> int:
-        """Asks it to end; its exit code."""
+        """Ask it to end; return its exit code."""
         self.signal(signal.SIGTERM)
         assert self.process is not None
         return self.process.wait(PATIENCE_S)
@@ -110,20 +106,20 @@ class Works:
             each.kill()
 
     def dismiss(self) -> None:
-        """Ends all runners."""
+        """Kill all runners."""
         while self.runners:
             self.runners.pop().kill()
 
     def runner(self, name: str, **settings: str) -> Process:
-        """One more runner, which is told where everything is unless it is told to look for it."""
+        """One more runner, with all addresses unless it shall discover them."""
         places = {
             "QUEUE_ADDR": f"127.0.0.1:{self.queue.ports['port']}",
             "STORE_URL": self.store.url,
             "RUNNER_ID": name,
         }
-        made = Process(self.folder, "runner", name, {**places, **self._settings, **settings})
-        self.runners.append(made)
-        return made.begin()
+        runner = Process(self.folder, "runner", name, {**places, **self._settings, **settings})
+        self.runners.append(runner)
+        return runner.begin()
 
     def put(self, content: bytes) -> str:
         answer = self._http.post(f"{self.store.url}/blobs", content=content)
@@ -136,11 +132,11 @@ class Works:
         assert answer.status_code == 200, answer.text
         return answer.content
 
-    def submit(self, sample: str, given: bytes | None = None) -> str:
-        """Wants one of the samples to be run."""
-        return self.wish(self.put(binary(sample)), None if given is None else self.put(given))
+    def submit(self, sample: str, input_: bytes | None = None) -> str:
+        """Submit one of the samples."""
+        return self.create_job(self.put(binary(sample)), None if input_ is None else self.put(input_))
 
-    def wish(self, binary_addr: str, input_addr: str | None = None) -> str:
+    def create_job(self, binary_addr: str, input_addr: str | None = None) -> str:
         body = {"binary_addr": binary_addr, "input_addr": input_addr}
         answer = self._http.post(f"{self.queue.url}/jobs/create", json=body)
         assert answer.status_code == 200, answer.text
@@ -163,13 +159,13 @@ class Works:
         found: dict[str, Any] = answer.json()
         return found
 
-    def in_status(self, job_id: str, *statuses: str) -> dict[str, Any]:
+    def wait_for_status(self, job_id: str, *statuses: str) -> dict[str, Any]:
         return wait_until(lambda: self.job(job_id), wanted=lambda job: job["status"] in statuses)
 
-    def ended(self, job_id: str) -> dict[str, Any]:
-        return self.in_status(job_id, "completed", "failed")
+    def wait_until_ended(self, job_id: str) -> dict[str, Any]:
+        return self.wait_for_status(job_id, "completed", "failed")
 
-    def reason(self, job_id: str) -> str:
+    def read_reason(self, job_id: str) -> str:
         """Why a job failed."""
-        assert self.ended(job_id)["status"] == "failed"
+        assert self.wait_until_ended(job_id)["status"] == "failed"
         return str(self.job(job_id, "/report")["reason"])

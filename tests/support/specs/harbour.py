@@ -11,7 +11,6 @@ from typing import Any
 import asyncpg
 
 import generated
-from codegen.__main__ import main as codegen
 from runtime.call import Call
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.node.settings import read
@@ -23,6 +22,7 @@ from runtime.stores.store import Held
 from runtime.world import RealWorld
 from tests.runtime.hand_world import HandWorld, Lines
 from tests.support import quick_yaml
+from tests.support.specs.modules import generate_modules
 
 SPEC = Path(__file__).parents[3] / "tests/specs/harbour"
 ROWS = ("CrateRow", "BargeRow")
@@ -41,9 +41,9 @@ def harbour(
     *,
     at_once: bool = False,
 ) -> Iterator[str]:
-    """Generates the system under another name, with other names of fields, and with more of them."""
+    """Generate the system under another name, with other names of fields, and with more of them."""
     write_spec(root / "spec" / name, name, names or {}, more, at_once=at_once)
-    assert codegen(["generate", "--root", str(root)]) == 0
+    generate_modules(root)
     folder = str(root / "generated")
     generated.__path__.append(folder)
     try:
@@ -55,7 +55,7 @@ def harbour(
 def write_spec(
     folder: Path, name: str, names: Mapping[str, str], more: Iterable[str], *, at_once: bool = False
 ) -> None:
-    """Writes the spec with fields renamed, and with further optional texts in both records.
+    """Write the spec with fields renamed, and with further optional texts in both records.
 
     `at_once` lets an entity be looked at while it is created, which PostgreSQL does in a function.
     """
@@ -65,11 +65,11 @@ def write_spec(
         if path.stem == "lifecycle":
             if at_once:
                 del data["entities"]["barge"]["transitions"]["look"]["takes"]
-            marks = {each: data["entities"].pop(each) for each in ("lamp", "buoy")}
-            data = {"entities": {**_renamed(data["entities"], names), **marks}}
+            seamarks = {each: data["entities"].pop(each) for each in ("lamp", "buoy")}
+            data = {"entities": {**_rename(data["entities"], names), **seamarks}}
         if path.stem == "types":
             for row in ROWS:
-                fields = _renamed(data["book"]["messages"][row]["fields"], names)
+                fields = _rename(data["book"]["messages"][row]["fields"], names)
                 extra = [each for each in more if each not in fields]
                 fields |= {
                     each: {"number": number, "type": "string", "optional": True}
@@ -79,17 +79,17 @@ def write_spec(
         (folder / path.name).write_text(quick_yaml.write(data), encoding="utf-8")
 
 
-def _renamed(data: Any, names: Mapping[str, str]) -> Any:
+def _rename(data: Any, names: Mapping[str, str]) -> Any:
     if isinstance(data, dict):
-        return {names.get(key, key): _renamed(value, names) for key, value in data.items()}
+        return {names.get(key, key): _rename(value, names) for key, value in data.items()}
     if isinstance(data, list):
-        return [_renamed(each, names) for each in data]
+        return [_rename(each, names) for each in data]
     return names.get(data, data) if isinstance(data, str) else data
 
 
 @asynccontextmanager
 async def new_database(server: EmbeddedPostgres) -> AsyncIterator[str]:
-    """A database of its own, where it is; it is gone afterwards."""
+    """A database of its own: its address; it is dropped afterwards."""
     name = f"t_{WORLD.new_id().replace('-', '')}"
     connection: asyncpg.Connection[Any] = await asyncpg.connect(server.url)
     try:
@@ -128,14 +128,14 @@ class Quay:
         return self._names.get(field, field)
 
     def make(self, /, **values: Any) -> Any:
-        """A record with values under the usual names; what has no usual name is named as it is."""
-        given = {"crate_id": WORLD.new_id(), "label": WORLD.new_id(), **values}
-        return self.record(**{self.name(field): value for field, value in given.items()})
+        """A record with values under the usual names; a name that is not usual is used as it is."""
+        named = {"crate_id": WORLD.new_id(), "label": WORLD.new_id(), **values}
+        return self.record(**{self.name(field): value for field, value in named.items()})
 
     def get(self, record: Any, field: str) -> Any:
         return getattr(record, self.name(field))
 
-    def held(self, record: Any) -> Held:
+    def make_lease(self, record: Any) -> Held:
         return Held(self.get(record, "crane"), self.get(record, "lifts"))
 
 
@@ -168,14 +168,14 @@ async def quays(
         return Quay(store, record, words, WORLD, names or {}, lambda: None)
 
     file.open(system)
-    made = {each: in_file(each) for each in ("crate", "lamp")}
-    made |= {each: in_database(each) for each in ("barge", "buoy")}
+    by_entity = {each: in_file(each) for each in ("crate", "lamp")}
+    by_entity |= {each: in_database(each) for each in ("barge", "buoy")}
     try:
-        for quay in made.values():
+        for quay in by_entity.values():
             await quay.store.open(quay.log)
-        yield made
+        yield by_entity
     finally:
-        for quay in made.values():
+        for quay in by_entity.values():
             await quay.store.close()
         await database.close()
         await file.close()

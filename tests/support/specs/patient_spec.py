@@ -7,6 +7,6 @@ import re
 DEADLINE = re.compile(r"\bdeadline_ms: \d+")
 
 
-def patient(text: str) -> str:
-    """The text of a spec, in which every method has a minute."""
+def extend_timeouts(text: str) -> str:
+    """The text of a spec, in which every method has a timeout of a minute."""
     return DEADLINE.sub("deadline_ms: 60000", text)

@@ -1,4 +1,4 @@
-"""Words that could stand in the way of a field's name: all that generated statements and scripts have."""
+"""Words that could collide with a field's name: all names of generated statements and scripts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def words_of(texts: Iterable[str]) -> set[str]:
 
 
 def fields_of(words: Iterable[str]) -> set[str]:
-    """Those words that the language takes as the name of a field."""
+    """Those words that the language accepts as the name of a field."""
     return {each for each in words if _FIELD.fullmatch(each) and not keyword.iskeyword(each)}
 
 

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import generated
-from codegen.__main__ import main as codegen
 from tests.support import quick_yaml
+from tests.support.specs.modules import generate_modules
 
 
 @contextmanager
-def widened(spec: Path, root: Path, name: str, record: str, more: Collection[str]) -> Iterator[list[str]]:
-    """Generates the spec with further optional texts in a record; those that it did not have before."""
+def generate_widened(
+    spec: Path, root: Path, name: str, record: str, more: Collection[str]
+) -> Iterator[list[str]]:
+    """Generate the spec with further optional texts in a record; return those that it did not have before."""
     folder, added = root / "spec" / name, list[str]()
     folder.mkdir(parents=True)
     for path in spec.glob("*.yaml"):
@@ -32,7 +34,7 @@ def widened(spec: Path, root: Path, name: str, record: str, more: Collection[str
             }
             text = quick_yaml.write(data)
         (folder / path.name).write_text(text, encoding="utf-8")
-    assert codegen(["generate", "--root", str(root)]) == 0
+    generate_modules(root)
     made = str(root / "generated")
     generated.__path__.append(made)
     try:

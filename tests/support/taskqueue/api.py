@@ -74,8 +74,8 @@ class Api:
     async def result(self, job_id: str) -> GetJobResultResponse:
         return await self._answer(self._service.get_job_result, GetJobResultRequest(job_id=job_id))
 
-    async def result_at_once(self, job_id: str) -> GetJobResultResponse:
-        """The same by one call, whose failure is what is asked for."""
+    async def result_without_retry(self, job_id: str) -> GetJobResultResponse:
+        """The same by one call, without retries."""
         return await self._service.get_job_result(GetJobResultRequest(job_id=job_id), self._client.call())
 
     async def cancel(self, job_id: str, reason: str = "") -> CancelJobResponse:
@@ -93,9 +93,9 @@ class Api:
         return await self._answer(self._service.list_jobs, request)
 
     async def _answer(self, ask: Callable[[Request, Call], Awaitable[Answer]], request: Request) -> Answer:
-        """Asks again where nobody answers in time: a busy machine may hold up any node for some seconds."""
+        """Retry calls that get no answer in time: a busy machine may delay any node for some seconds."""
 
-        async def asked() -> Answer | None:
+        async def ask_once() -> Answer | None:
             try:
                 return await ask(request, self._client.call())
             except Failure as failure:
@@ -104,12 +104,12 @@ class Api:
                 return None
 
         answer: Answer | None = await eventually(
-            asked, wanted=lambda seen: seen is not None, what=f"an answer to {request}"
+            ask_once, wanted=lambda seen: seen is not None, what=f"an answer to {request}"
         )
         assert answer is not None
         return answer
 
-    async def walk(
+    async def list_all(
         self, *statuses: JobStatus.ValueType, sort: JobSort.ValueType = JOB_SORT_UNSPECIFIED, size: int = 0
     ) -> Sequence[JobSummary]:
         """All pages of a listing, one after the other."""
@@ -122,7 +122,7 @@ class Api:
             if not token:
                 return found
 
-    async def ended(self, job_id: str) -> GetJobStatusResponse:
+    async def wait_until_terminal(self, job_id: str) -> GetJobStatusResponse:
         """The status of a job once it is terminal."""
         return await eventually(
             lambda: self.status(job_id),
@@ -130,59 +130,59 @@ class Api:
             what=f"the end of {job_id}",
         )
 
-    async def left_queue(self, job_id: str) -> GetJobStatusResponse:
-        """The status of a job once it waits no longer; where workers are lost it may even have ended."""
+    async def wait_until_dequeued(self, job_id: str) -> GetJobStatusResponse:
+        """The status of a job once it is not QUEUED any more; where workers are lost it may have ended."""
         return await eventually(
             lambda: self.status(job_id),
             wanted=lambda seen: seen.status != QUEUED,
             what=f"the start of {job_id}",
         )
 
-    async def started(self, job_id: str) -> GetJobStatusResponse:
+    async def wait_until_running(self, job_id: str) -> GetJobStatusResponse:
         """The status of a job once it runs."""
-        seen = await self.left_queue(job_id)
+        seen = await self.wait_until_dequeued(job_id)
         assert seen.status == RUNNING
         return seen
 
-    async def reached(self) -> None:
-        """Returns once a job gets all the way through, as it does when nodes have found each other again."""
-        await self.ended((await self.submit("probe", key=new_key())).job_id)
+    async def wait_until_ready(self) -> None:
+        """Wait until a job can run to its end, as it can when the nodes are connected again."""
+        await self.wait_until_terminal((await self.submit("probe", key=new_key())).job_id)
 
     @asynccontextmanager
-    async def busy(self, slots: int = SLOTS) -> AsyncIterator[Sequence[str]]:
-        """While every slot has a job that does not end, so that whatever is submitted has to wait."""
+    async def occupy_slots(self, slots: int = SLOTS) -> AsyncIterator[Sequence[str]]:
+        """Fill every slot with a job that does not end within the block, so that other jobs have to wait."""
         with gate() as labels:
-            # Each under a key, so that one which is submitted again does not take a second slot.
-            keys = [self._key_of(node % self._nodes) for node in range(slots)]
+            # Each under a key, so that a job which is submitted again does not occupy a second slot.
+            keys = [self._make_key(node % self._nodes) for node in range(slots)]
             answers = await asyncio.gather(*(self.submit(GATED, labels=labels, key=key) for key in keys))
             jobs = [answer.job_id for answer in answers]
             for job_id in jobs:
-                await self.started(job_id)
+                await self.wait_until_running(job_id)
             yield jobs
 
-    def _key_of(self, node: int) -> str:
+    def _make_key(self, node: int) -> str:
         """A key whose jobs belong to one of the nodes that the client knows."""
         return next(key for key in iter(new_key, "") if find_owner(key, self._nodes) == node)
 
     @asynccontextmanager
-    async def running(self, *, ms: int = 0, size: int = 0) -> AsyncIterator[str]:
-        """While a job runs; it ends some time after the block."""
+    async def run_job(self, *, ms: int = 0, size: int = 0) -> AsyncIterator[str]:
+        """Run a job that ends some time after the block."""
         with gate() as labels:
             job_id = (await self.submit(GATED, ms=ms, size=size, labels=labels)).job_id
-            await self.started(job_id)
+            await self.wait_until_running(job_id)
             yield job_id
 
-    async def canceled(self, reason: str = "", *, key: str = "") -> str:
-        """A job that was canceled while it waited."""
-        async with self.busy():
+    async def submit_canceled(self, reason: str = "", *, key: str = "") -> str:
+        """Submit a job and cancel it while it waits."""
+        async with self.occupy_slots():
             job_id = (await self.submit("waits", key=key)).job_id
             await self.cancel(job_id, reason)
         return job_id
 
 
 @contextmanager
-def refused(code: str) -> Iterator[None]:
-    """Expects a call to fail with a code."""
+def expect_code(code: str) -> Iterator[None]:
+    """Expect a call to fail with a code."""
     with pytest.raises(Failure) as caught:
         yield
     assert caught.value.grpc == code, caught.value.message

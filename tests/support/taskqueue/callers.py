@@ -1,4 +1,4 @@
-"""Callers of every sort: proven, unproven, lying and foreign, each with connections of its own."""
+"""Callers of every sort: authenticated, anonymous, forged and foreign, each with its own connections."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ FORGED: Metadata = (
 )
 
 
-class Shown(NamedTuple):
-    """What a caller shows. `name` is who it is by right; None is nobody whose proof is good."""
+class Credentials(NamedTuple):
+    """The credentials of a caller. `name` is its true principal; None if the credentials are not valid."""
 
     name: str | None
     certificate: Issued | None = None
@@ -39,8 +39,8 @@ class Shown(NamedTuple):
 class Caller:
     """Makes single calls, without retries, to any node of a deployment."""
 
-    def __init__(self, deployment: Launched, shown: Shown, authority: bytes | None) -> None:
-        self.shown = shown
+    def __init__(self, deployment: Launched, credentials_: Credentials, authority: bytes | None) -> None:
+        self.credentials_ = credentials_
         self._deployment = deployment
         self._authority = authority
         self._channels: dict[str, grpc.aio.Channel] = {}
@@ -63,7 +63,7 @@ class Caller:
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=called.answer.FromString,
         )
-        return await stub(request, timeout=patience, metadata=tuple(self.shown.metadata))
+        return await stub(request, timeout=patience, metadata=tuple(self.credentials_.metadata))
 
     async def code(
         self, called: Called, request: Any, node: str | None = None, patience: float = PATIENCE
@@ -78,15 +78,15 @@ class Caller:
     def channel(self, node: str) -> grpc.aio.Channel:
         """The connection to a node."""
         if node not in self._channels:
-            self._channels[node] = self._connected(node)
+            self._channels[node] = self._connect(node)
         return self._channels[node]
 
-    def _connected(self, node: str) -> grpc.aio.Channel:
+    def _connect(self, node: str) -> grpc.aio.Channel:
         address = self._deployment.endpoints[node]
         options = [("grpc.enable_retries", 0)]
         if self._authority is None:
             return grpc.aio.insecure_channel(address, options)
-        own = self.shown.certificate
+        own = self.credentials_.certificate
         credentials = grpc.ssl_channel_credentials(
             self._authority, own.key if own else None, own.certificate if own else None
         )
@@ -94,20 +94,20 @@ class Caller:
         return grpc.aio.secure_channel(address, credentials, [*options, name])
 
 
-def caller(deployment: Launched, shown: Shown) -> Caller:
+def caller(deployment: Launched, credentials_: Credentials) -> Caller:
     """A caller of a running deployment."""
     proof = deployment._credentials
     return Caller(
-        deployment, shown, proof._authority.certificate if isinstance(proof, Certificates) else None
+        deployment, credentials_, proof._authority.certificate if isinstance(proof, Certificates) else None
     )
 
 
-def principal(deployment: Launched, name: str, *more: tuple[str, str]) -> Shown:
-    """The proof of a principal, by certificate or by token as the deployment has it."""
+def principal(deployment: Launched, name: str, *more: tuple[str, str]) -> Credentials:
+    """The credentials of a principal, by certificate or by token as the deployment has it."""
     proof = deployment._credentials
     if isinstance(proof, Certificates):
-        return Shown(name, certificate=proof._authority.issue(name), metadata=more)
-    return Shown(name, metadata=(*bearer(token(deployment, name)), *more))
+        return Credentials(name, certificate=proof._authority.issue(name), metadata=more)
+    return Credentials(name, metadata=(*bearer(token(deployment, name)), *more))
 
 
 def token(deployment: Launched, name: str) -> str:
@@ -122,41 +122,46 @@ def bearer(text: str) -> Metadata:
     return (("authorization", f"Bearer {text}"),)
 
 
-def foreign_certificates(deployment: Launched) -> Mapping[str, Shown]:
+def foreign_certificates(deployment: Launched) -> Mapping[str, Credentials]:
     """Certificates that look like the gateway's and are not: of another system, of another authority."""
     proof = deployment._credentials
     assert isinstance(proof, Certificates)
     other_system = copy.copy(proof._authority)
     other_system._system = "other"
     return {
-        "another system": Shown(None, certificate=other_system.issue("gateway")),
-        "nobody's principal": Shown(None, certificate=proof._authority.issue("stranger")),
-        "client by certificate": Shown(None, certificate=proof._authority.issue("client")),
-        "another authority": Shown(None, certificate=Authority("taskqueue").issue("gateway"), trusted=False),
+        "another system": Credentials(None, certificate=other_system.issue("gateway")),
+        "unknown principal": Credentials(None, certificate=proof._authority.issue("stranger")),
+        "client by certificate": Credentials(None, certificate=proof._authority.issue("client")),
+        "another authority": Credentials(
+            None, certificate=Authority("taskqueue").issue("gateway"), trusted=False
+        ),
     }
 
 
-def bad_tokens(deployment: Launched) -> Mapping[str, Shown]:
-    """Authorizations that prove nothing."""
+def bad_tokens(deployment: Launched) -> Mapping[str, Credentials]:
+    """Authorizations that are not valid."""
     good = token(deployment, "gateway")
     return {
-        "unknown token": Shown(None, metadata=bearer("let-me-in")),
-        "empty token": Shown(None, metadata=bearer("")),
-        "cut token": Shown(None, metadata=bearer(good[:-1])),
-        "name as token": Shown(None, metadata=bearer("gateway")),
-        "other scheme": Shown(None, metadata=(("authorization", f"Basic {good}"),)),
-        "bare token": Shown(None, metadata=(("authorization", good),)),
-        "token in another header": Shown("client", metadata=(("x-authorization", f"Bearer {good}"),)),
+        "unknown token": Credentials(None, metadata=bearer("let-me-in")),
+        "empty token": Credentials(None, metadata=bearer("")),
+        "cut token": Credentials(None, metadata=bearer(good[:-1])),
+        "name as token": Credentials(None, metadata=bearer("gateway")),
+        "other scheme": Credentials(None, metadata=(("authorization", f"Basic {good}"),)),
+        "bare token": Credentials(None, metadata=(("authorization", good),)),
+        "token in another header": Credentials("client", metadata=(("x-authorization", f"Bearer {good}"),)),
     }
 
 
-def everybody(deployment: Launched) -> Mapping[str, Shown]:
+def all_callers(deployment: Launched) -> Mapping[str, Credentials]:
     """Every sort of caller that a deployment may meet."""
-    forging = {"nobody with a header": Shown("client", metadata=FORGED)}
+    forging = {"anonymous with a header": Credentials("client", metadata=FORGED)}
     forging["worker with a header"] = principal(deployment, "worker", *FORGED)
     proven = {name: principal(deployment, name) for name in PRINCIPALS}
     if isinstance(deployment._credentials, Certificates):
-        unproven = {**foreign_certificates(deployment), "unknown token": Shown(None, metadata=bearer("x"))}
+        unproven = {
+            **foreign_certificates(deployment),
+            "unknown token": Credentials(None, metadata=bearer("x")),
+        }
     else:
         unproven = dict(bad_tokens(deployment))
-    return {**proven, "nobody": Shown("client"), **forging, **unproven}
+    return {**proven, "anonymous": Credentials("client"), **forging, **unproven}

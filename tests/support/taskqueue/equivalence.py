@@ -1,6 +1,6 @@
 """The same calls against either design, in virtual time, and answers made comparable.
 
-What the two designs may differ in is named here and nowhere else: ids and times are their own, and a listing
+Differences between designs are allowed here only: ids and times are their own, and a listing
 shows one node's jobs where each node lists its own (`ListJobs` is compared as the union over all nodes).
 """
 
@@ -78,16 +78,20 @@ class Run:
         self._public = TaskQueuePublicServiceClient(self._channel)
 
     async def step(self, name: str, arguments: dict[str, Any]) -> None:
-        """Makes one call and keeps what came of it."""
+        """Make one call and record its answer."""
         try:
             answer = await getattr(self, f"_{name}")(**arguments)
         except Failure as failure:
             code = failure.code if isinstance(failure, Condition) else None
-            answer = {"failed": failure.grpc, "condition": code, "message": self._named(failure.message)}
+            answer = {
+                "failed": failure.grpc,
+                "condition": code,
+                "message": self._replace_ids(failure.message),
+            }
         self.answers.append((name, answer))
 
     async def _block(self) -> None:
-        """Fills every slot with a long job, so that what is submitted next waits in either design."""
+        """Fill every slot with a long job, so that the next job waits in either design."""
         for _ in range(SLOTS):
             await self._submit(job_type="long", work_duration_ms=LONG_MS)
         await self.deployment.world.sleep(0.7)
@@ -103,19 +107,19 @@ class Run:
         request = SubmitJobRequest(spec=JobSpec(**spec) if spec else None, client_request_id=key)
         answer = await self._public.submit_job(request, self._call())
         self.ids.append(answer.job_id)
-        return self._comparable(answer)
+        return self._make_comparable(answer)
 
     async def _status(self, job: int) -> Any:
         request = GetJobStatusRequest(job_id=self._id(job))
-        return self._comparable(await self._public.get_job_status(request, self._call()))
+        return self._make_comparable(await self._public.get_job_status(request, self._call()))
 
     async def _result(self, job: int) -> Any:
         request = GetJobResultRequest(job_id=self._id(job))
-        return self._comparable(await self._public.get_job_result(request, self._call()))
+        return self._make_comparable(await self._public.get_job_result(request, self._call()))
 
     async def _cancel(self, job: int, reason: str) -> Any:
         request = CancelJobRequest(job_id=self._id(job), reason=reason)
-        return self._comparable(await self._public.cancel_job(request, self._call()))
+        return self._make_comparable(await self._public.cancel_job(request, self._call()))
 
     async def _list(self, statuses: Sequence[int], sort: int, size: int, token: str) -> Any:
         """The union over all nodes, as a set: the one difference that is allowed."""
@@ -126,7 +130,7 @@ class Run:
             request = ListJobsRequest(status_filter=statuses, sort=sort, page=page)  # type: ignore[arg-type]
             while True:
                 answer = await client.list_jobs(request, self._call())
-                found += [self._comparable(job) for job in answer.jobs]
+                found += [self._make_comparable(job) for job in answer.jobs]
                 if not answer.page.next_page_token:
                     break
                 request.page.page_token = answer.page.next_page_token
@@ -138,7 +142,7 @@ class Run:
     def _id(self, job: int) -> str:
         return self.ids[job % len(self.ids)] if self.ids and job >= 0 else ""
 
-    def _comparable(self, answer: Message) -> dict[str, Any]:
+    def _make_comparable(self, answer: Message) -> dict[str, Any]:
         """An answer with ids as the number of their submit, and times as whether they are set."""
         fields: dict[str, Any] = MessageToDict(answer, preserving_proto_field_name=True)
         for name in TIMES:
@@ -153,14 +157,14 @@ class Run:
             fields["job_id"] = self.ids.index(fields["job_id"]) if fields["job_id"] in self.ids else "new"
         return fields
 
-    def _named(self, message: str) -> str:
+    def _replace_ids(self, message: str) -> str:
         for number, job_id in enumerate(self.ids):
             message = message.replace(job_id, f"job {number}")
         return message
 
 
-def answers(design: str, steps: Sequence[Step], seed: int = 0) -> list[Any]:
-    """What a design answers to a sequence of calls."""
+def collect_answers(design: str, steps: Sequence[Step], seed: int = 0) -> list[Any]:
+    """The answers of a design to a sequence of calls."""
 
     async def scenario(world: SimulatedWorld) -> list[Any]:
         deployment = SimulatedDeployment(SYSTEM, design, world, environ=QUIET)

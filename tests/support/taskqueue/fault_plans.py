@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 from google.protobuf.message import Message
 
+from generated.taskqueue.messages import RemoveJobIfPresentResponse
 from runtime.simulation import Exchange, Fault, Plan
 
 
-def failing(*names: str, fault: Fault = Fault.BEFORE, principal: str | None = None) -> Plan:
-    """Some methods fail whenever they are called, or whenever one principal calls them."""
+def fail_calls(*names: str, fault: Fault = Fault.BEFORE, principal: str | None = None) -> Plan:
+    """Make some methods fail whenever they are called, or whenever one principal calls them."""
 
     def plan(exchange: Exchange) -> Fault | None:
         return fault if exchange.name in names and principal in (None, exchange.principal) else None
@@ -20,28 +21,32 @@ def failing(*names: str, fault: Fault = Fault.BEFORE, principal: str | None = No
 
 
 def once(name: str, fate: Fault | Message | None, *, principal: str = "coordinator", times: int = 1) -> Plan:
-    """The first calls of one method by one principal go another way."""
-    left = [fate] * times
+    """Replace the answers of the first calls of one method by one principal."""
+    remaining = [fate] * times
 
     def plan(exchange: Exchange) -> Fault | Message | None:
-        return left.pop() if left and (exchange.principal, exchange.name) == (principal, name) else None
+        return (
+            remaining.pop()
+            if remaining and (exchange.principal, exchange.name) == (principal, name)
+            else None
+        )
 
     return plan
 
 
-def ring(at: str) -> tuple[asyncio.Event, Plan]:
-    """A bell that rings when a method is about to be called."""
-    bell = asyncio.Event()
+def notify_at(at: str) -> tuple[asyncio.Event, Plan]:
+    """An event that is set when a method is about to be called, and the plan that sets it."""
+    event = asyncio.Event()
 
     def plan(exchange: Exchange) -> None:
         if exchange.name == at:
-            bell.set()
+            event.set()
 
-    return bell, plan
+    return event, plan
 
 
 def before(name: str, act: Callable[[], object]) -> Plan:
-    """Something happens at the moment when a method is called for the first time."""
+    """Act at the moment when a method is called for the first time."""
     acts = [act]
 
     def plan(exchange: Exchange) -> None:
@@ -49,3 +54,8 @@ def before(name: str, act: Callable[[], object]) -> Plan:
             acts.pop()()
 
     return plan
+
+
+def not_in_queue(exchange: Exchange) -> RemoveJobIfPresentResponse | None:
+    """Have the queue answer that it does not have the job."""
+    return RemoveJobIfPresentResponse(removed=False) if exchange.name == "RemoveJobIfPresent" else None

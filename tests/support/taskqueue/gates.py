@@ -15,12 +15,12 @@ _LABEL = "gate"
 _LOOK_EVERY = 0.01
 
 
-async def pass_gate(given: Job) -> Any:
-    """Waits while the file that its label names is there; then it is ordinary work."""
-    closed = Path(given.labels[_LABEL])
+async def pass_gate(job_: Job) -> Any:
+    """Wait while the file of its label exists; then do ordinary work."""
+    closed = Path(job_.labels[_LABEL])
     while closed.exists():
-        await given.world.sleep(_LOOK_EVERY)
-    return await find_or_any("any other")(given)
+        await job_.world.sleep(_LOOK_EVERY)
+    return await find_or_any("any other")(job_)
 
 
 FUNCTIONS: Mapping[str, Any] = {**all_registered(), GATED: wrap_function(GATED, pass_gate)}

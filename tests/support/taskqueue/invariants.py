@@ -1,4 +1,4 @@
-"""What must hold of the taskqueue whatever went wrong, once it has come to rest."""
+"""Invariants of the taskqueue after any failure, once all jobs have ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.taskqueue.stack import SPEC, TERMINAL, Stack
 
 @dataclass
 class Ledger:
-    """What clients were told."""
+    """The answers that clients got."""
 
     accepted: set[str] = field(default_factory=set)
     terminal: dict[str, JobStatus.ValueType] = field(default_factory=dict)
@@ -21,7 +21,7 @@ class Ledger:
 
     async def submit(self, stack: Stack, key: str = "", spec: JobSpec = SPEC) -> str | None:
         try:
-            job_id = await stack.submitted(spec, key)
+            job_id = await stack.submit_job(spec, key)
         except Failure:
             return None
         self.accepted.add(job_id)
@@ -32,18 +32,18 @@ class Ledger:
             answer = await stack.cancel(job_id, "no longer needed")
         except Failure:
             return
-        self._saw(job_id, answer.current_status)
+        self._record(job_id, answer.current_status)
 
     async def look(self, stack: Stack, job_id: str) -> None:
         try:
-            self._saw(job_id, (await stack.status(job_id)).status)
+            self._record(job_id, (await stack.status(job_id)).status)
             result = await stack.result(job_id)
         except Failure:
             return
         if result.result_ready:
-            self._saw(job_id, result.terminal_status)
+            self._record(job_id, result.terminal_status)
 
-    def _saw(self, job_id: str, status: JobStatus.ValueType) -> None:
+    def _record(self, job_id: str, status: JobStatus.ValueType) -> None:
         if status in TERMINAL:
             assert self.terminal.setdefault(job_id, status) == status, f"{job_id} changed its terminal state"
         else:
@@ -51,25 +51,25 @@ class Ledger:
 
 
 async def settle(stack: Stack, seconds: float = 40.0) -> None:
-    """Lets everything go well, with a worker, until all jobs are over or plainly will not be.
+    """Let all calls succeed, with a worker, until all jobs are over or plainly will not be.
 
     Stranded jobs are found by two looks, each nine seconds after the one before.
     """
     stack.heal()
     if "worker" not in stack.deployment.nodes:
         stack.deployment.start("worker")
-    await stack.rest(seconds)
+    await stack.wait_until_idle(seconds)
     await stack.world.sleep(1.0)
 
 
 async def verify(stack: Stack, ledger: Ledger, *, may_vanish: bool = False) -> None:
-    """Fails if a job did not end, vanished without a word, or was ended in two ways."""
+    """Fail if a job did not end, vanished without a log line, or has two ends."""
     jobs = {job.job_id: job for job in await stack.list()}
-    told = {line.get("job_id") for line in stack.log("consistency_anomaly")}
+    logged = {line.get("job_id") for line in stack.log("consistency_anomaly")}
     for job_id in sorted(ledger.accepted | jobs.keys()):
         job = jobs.get(job_id)
         if job is None:
-            assert may_vanish and job_id in told, f"{job_id} was accepted and is gone"
+            assert may_vanish and job_id in logged, f"{job_id} was accepted and is gone"
         elif job.status not in TERMINAL:
             raise AssertionError(f"{job_id} stays {JobStatus.Name(job.status)}")
         else:
@@ -90,8 +90,8 @@ async def _check_ended(stack: Stack, job: JobSummary) -> None:
 
 
 def check_assignments(stack: Stack) -> None:
-    """A job is handed out at most once for each move to RUNNING, of which there is at most one."""
-    handed_out = Counter(
+    """A job is assigned at most once for each transition to RUNNING, of which there is at most one."""
+    assigned = Counter(
         answer.job_id
         for exchange in stack.exchanges
         for answer in exchange.answers
@@ -99,4 +99,4 @@ def check_assignments(stack: Stack) -> None:
     )
     started = Counter(line["job_id"] for line in stack.log("transition") if line["transition"] == "dispatch")
     assert all(count <= 1 for count in started.values()), started
-    assert all(count <= started[job_id] for job_id, count in handed_out.items()), handed_out - started
+    assert all(count <= started[job_id] for job_id, count in assigned.items()), assigned - started

@@ -1,4 +1,4 @@
-"""Reads JSON log lines and says what is wrong with them: fields, codes, and transitions that do not exist.
+"""A checker of JSON log lines: fields, codes, and transitions that do not exist.
 
 The lines may be those of one node or of many, as long as the lines of each stay in order.
 """
@@ -28,11 +28,11 @@ WITHOUT_A_JOB = (
     "a record may have been created that nobody knows the id of",
     "a job may have left the queue unseen",
 )
-"""How the anomalies begin that have no job_id, because whoever tells of them cannot know it."""
-_GONE = "gone"
+"""How the messages of anomalies without a job_id begin, since the logging node cannot know it."""
+_DELETED = "gone"
 
 
-def problems(lines: Iterable[str], lifecycles: Mapping[str, Lifecycle] = LIFECYCLES) -> list[str]:
+def find_problems(lines: Iterable[str], lifecycles: Mapping[str, Lifecycle] = LIFECYCLES) -> list[str]:
     """Everything that is wrong with a log, in its order."""
     return list(_Reader(lifecycles).read(lines))
 
@@ -86,7 +86,7 @@ class _Reader:
         source, target = line.get("from_status"), line.get("to_status")
         if source != self._states.get(key):
             yield f"it was {self._states.get(key)}"
-        self._states[key] = target if target is not None else _GONE
+        self._states[key] = target if target is not None else _DELETED
         name, actors = _edge(lifecycle, source, target)
         if name is None:
             yield f"no {lifecycle.entity} goes from {source} to {target}"
@@ -97,7 +97,7 @@ class _Reader:
 
 
 def _edge(lifecycle: Lifecycle, source: str | None, target: str | None) -> tuple[str | None, frozenset[str]]:
-    """What a lifecycle calls a step and who may take it; None if it has no such step."""
+    """The name of a transition and its actors; None if the lifecycle has no such edge."""
     numbers = {name: number for number, name in lifecycle.states.items()}
     start, end = numbers.get(source or ""), numbers.get(target or "")
     if source is None:

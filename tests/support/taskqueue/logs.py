@@ -13,7 +13,7 @@ Line = Mapping[str, Any]
 
 
 def texts(process: NodeProcess) -> list[str]:
-    """What a node has written so far, without a last line that is still being written."""
+    """The complete lines that a node has written so far."""
     complete, _, _ = process.log.read_bytes().rpartition(b"\n")
     return complete.decode().splitlines()
 
@@ -24,7 +24,7 @@ def lines(process: NodeProcess, *events: str) -> list[Line]:
     return [line for line in found if not events or line["event"] in events]
 
 
-async def told(process: NodeProcess, event: str, **fields: object) -> Line:
+async def wait_for_line(process: NodeProcess, event: str, **fields: object) -> Line:
     """The first line of an event that has these fields, once it is there."""
 
     async def look() -> list[Line]:

@@ -1,4 +1,4 @@
-"""What the caller matrix of the spec says of a call, read from the YAML by other code than the engine's."""
+"""The verdict of the caller matrix on a call, read from the YAML by other code than the engine's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PROTOS, _TYPES = _read("system")["protos"], _read("types")
 PRINCIPALS: list[str] = [
     name for name, row in _CALLERS["principals"].items() if "certificate" in row["proof"]
 ]
-"""Those who can prove who they are."""
+"""The principals with credentials."""
 ANONYMOUS = next(name for name, row in _CALLERS["principals"].items() if row["proof"] == ["anonymous"])
 STATES: dict[str, int] = {
     name: row["number"] for name, row in _TYPES["public"]["enums"]["JobStatus"]["values"].items()
@@ -30,7 +30,7 @@ STATES: dict[str, int] = {
 EDGES: dict[tuple[str, str], list[str]] = {
     (row["from"], row["to"]): row["by"] for row in _LIFECYCLE["entities"]["job"]["transitions"].values()
 }
-"""Who may drive a job from one state to another."""
+"""The actors of each edge of the job."""
 
 
 class Called(NamedTuple):
@@ -68,13 +68,13 @@ METHODS = [
 
 
 def verdict(caller: str | None, called: Called, request: Any) -> str | None:
-    """The code with which the call is turned away, or None if it is for the handler to answer.
+    """The code with which the call is refused, or None if the handler answers it.
 
-    No caller is one whose proof is bad; whoever gives no proof is the anonymous principal.
+    The caller None has invalid credentials; one without credentials is the anonymous principal.
     """
     if caller is None:
         return "UNAUTHENTICATED"
-    grants = _grants(caller, called.service)
+    grants = _list_grants(caller, called.service)
     if called.method not in grants:
         return "UNAUTHENTICATED" if caller == ANONYMOUS else "PERMISSION_DENIED"
     if any(getattr(request, field) != STATES[state] for field, state in grants[called.method].items()):
@@ -82,10 +82,10 @@ def verdict(caller: str | None, called: Called, request: Any) -> str | None:
     names_caller = called.row.get("names_caller")
     if names_caller is not None and getattr(request, names_caller) != caller:
         return "PERMISSION_DENIED"
-    return _driven(caller, called.row.get("drives"), request)
+    return _check_edge(caller, called.row.get("drives"), request)
 
 
-def _driven(caller: str, drives: Any, request: Any) -> str | None:
+def _check_edge(caller: str, drives: Any, request: Any) -> str | None:
     if drives is None:
         return None
     names = {number: name for name, number in STATES.items()}
@@ -98,12 +98,14 @@ def _driven(caller: str, drives: Any, request: Any) -> str | None:
 
 def requests(caller: str, called: Called) -> Iterator[Any]:
     """Well-formed requests: inside and outside each condition that anyone's permission has."""
-    yield _filled(caller, called)
+    yield _make_request(caller, called)
     conditions = [
-        only for each in _CALLERS["may_call"] if (only := _grants(each, called.service).get(called.method))
+        only
+        for each in _CALLERS["may_call"]
+        if (only := _list_grants(each, called.service).get(called.method))
     ]
     for only in conditions:
-        inside = _filled(caller, called)
+        inside = _make_request(caller, called)
         for field, state in only.items():
             setattr(inside, field, STATES[state])
         yield inside
@@ -118,8 +120,8 @@ def requests(caller: str, called: Called) -> Iterator[Any]:
                 yield claiming
 
 
-def _filled(caller: str, called: Called) -> Any:
-    """A request that breaks none of its rules, about a job that nobody has."""
+def _make_request(caller: str, called: Called) -> Any:
+    """A request that breaks none of its rules, about a job that does not exist."""
     proto = _SERVICES["services"][called.service]["proto"]
     request = called.request()
     for field, row in _TYPES[proto]["messages"][f"{called.method}Request"]["fields"].items():
@@ -137,7 +139,7 @@ def _filled(caller: str, called: Called) -> Any:
     return request
 
 
-def _grants(caller: str, service: str) -> dict[str, dict[str, str]]:
+def _list_grants(caller: str, service: str) -> dict[str, dict[str, str]]:
     """The methods of a service that a caller may call, each with its condition."""
     found: dict[str, dict[str, str]] = {}
     for grant in _CALLERS["may_call"].get(caller, {}).get(service, []):

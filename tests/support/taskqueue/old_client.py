@@ -1,6 +1,6 @@
 """The five public calls by a client that has only stubs of an older proto: `old_client.py <address>`.
 
-It runs in a process of its own, with the stubs on its path, and prints what it got as one JSON object.
+It runs in a process of its own, with the stubs on its path, and prints the answers as one JSON object.
 """
 
 import importlib
@@ -12,7 +12,7 @@ from typing import Any
 
 import grpc
 
-# Found on the path that whoever runs this file has made: no type checker knows them.
+# On the path that the caller of this file has set up: no type checker knows them.
 api: Any = importlib.import_module("taskqueue_public_pb2")
 stubs: Any = importlib.import_module("taskqueue_public_pb2_grpc")
 
@@ -20,8 +20,8 @@ TERMINAL = (api.DONE, api.FAILED, api.CANCELED)
 PATIENCE = 60.0
 
 
-def answered(method: Any, request: Any) -> Any:
-    """The answer to a call, which is made again while a node is not available."""
+def call_with_retries(method: Any, request: Any) -> Any:
+    """Call a method, again and again while its node is not available."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -40,25 +40,25 @@ def main(address: str) -> None:
         )
         # Under a key, so that it can be submitted again where a busy machine does not answer in time.
         wanted = api.SubmitJobRequest(spec=spec, client_request_id=str(uuid.uuid4()))
-        submitted = answered(service.SubmitJob, wanted)
+        submitted = call_with_retries(service.SubmitJob, wanted)
         named = {"job_id": submitted.job_id}
         deadline = time.monotonic() + PATIENCE
         while True:
-            status = answered(service.GetJobStatus, api.GetJobStatusRequest(**named))
+            status = call_with_retries(service.GetJobStatus, api.GetJobStatusRequest(**named))
             if status.status in TERMINAL or time.monotonic() > deadline:
                 break
-        result = answered(service.GetJobResult, api.GetJobResultRequest(**named))
-        canceled = answered(service.CancelJob, api.CancelJobRequest(**named))
+        result = call_with_retries(service.GetJobResult, api.GetJobResultRequest(**named))
+        canceled = call_with_retries(service.CancelJob, api.CancelJobRequest(**named))
         wanted = api.ListJobsRequest(status_filter=[api.DONE], page=api.PageRequest(page_size=200))
-        listed = answered(service.ListJobs, wanted)
-    told = {
+        listed = call_with_retries(service.ListJobs, wanted)
+    answers = {
         "submitted": [submitted.initial_status, submitted.accepted_at_ms],
         "status": [status.status, status.created_at_ms],
         "result": [result.result_ready, result.terminal_status, len(result.output_bytes)],
         "canceled": [canceled.accepted, canceled.already_terminal, canceled.current_status],
         "listed": [each.job_type for each in listed.jobs if each.job_id == submitted.job_id],
     }
-    print(json.dumps(told))
+    print(json.dumps(answers))
 
 
 if __name__ == "__main__":

@@ -30,11 +30,11 @@ PROOFS = {
         if "token" in each.proofs
     ),
 }
-"""What a node needs so that it starts without TLS. Nothing that a test calls shows one of these tokens."""
+"""The variables that a node needs to start without TLS. No test uses one of these tokens."""
 
 
 def node(name: str, variables: Mapping[str, str], logs: Path) -> NodeProcess:
-    """A node of the microservices that nobody has started yet."""
+    """A node of the microservices that is not started yet."""
     table = DEPLOYMENT.nodes[name]
     planned = ProcessPlan(
         name=name,
@@ -50,7 +50,7 @@ def node(name: str, variables: Mapping[str, str], logs: Path) -> NodeProcess:
 
 
 @asynccontextmanager
-async def running(name: str, variables: Mapping[str, str], logs: Path) -> AsyncIterator[NodeProcess]:
+async def started_node(name: str, variables: Mapping[str, str], logs: Path) -> AsyncIterator[NodeProcess]:
     """A node that is started, and killed at the end if it has not ended by itself."""
     process = node(name, variables, logs)
     await process.start()
@@ -60,21 +60,21 @@ async def running(name: str, variables: Mapping[str, str], logs: Path) -> AsyncI
         await process.kill()
 
 
-async def exit_code(process: NodeProcess) -> int | None:
-    """How a process ends by itself."""
+async def wait_for_exit(process: NodeProcess) -> int | None:
+    """Wait until a process ends by itself; return its exit code."""
     async with asyncio.timeout(PATIENCE_S):
         return await process.wait()
 
 
 def terminate(process: NodeProcess) -> None:
-    """Asks a process once to end, and does not wait for it."""
+    """Ask a process once to end, and do not wait for it."""
     assert process.pid is not None
     os.kill(process.pid, signal.SIGTERM)
 
 
 @contextmanager
 def free_port() -> Iterator[int]:
-    """A port on which nobody listens and which nobody else is given meanwhile."""
+    """A port on which no process listens and which no other test gets meanwhile."""
     with closing(socket.socket()) as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("0.0.0.0", 0))
@@ -82,14 +82,14 @@ def free_port() -> Iterator[int]:
 
 
 @contextmanager
-def taken_port() -> Iterator[int]:
-    """A port on which somebody listens."""
+def occupied_port() -> Iterator[int]:
+    """A port on which a process listens."""
     with closing(socket.create_server(("0.0.0.0", 0))) as listener:
         yield listener.getsockname()[1]
 
 
 def is_open(port: int) -> bool:
-    """Whether a port takes connections."""
+    """Whether a port accepts connections."""
     try:
         with closing(socket.create_connection(("127.0.0.1", port), timeout=30)):
             return True
@@ -97,8 +97,8 @@ def is_open(port: int) -> bool:
         return False
 
 
-def listening(process: NodeProcess) -> list[tuple[str, int]]:
-    """The sockets on which a process takes connections."""
+def list_listeners(process: NodeProcess) -> list[tuple[str, int]]:
+    """The sockets on which a process listens."""
     assert process.pid is not None
     rows = psutil.Process(process.pid).net_connections("inet")
     return [(row.laddr.ip, row.laddr.port) for row in rows if row.status == psutil.CONN_LISTEN]

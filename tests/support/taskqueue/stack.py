@@ -1,4 +1,4 @@
-"""The six services of the taskqueue in one simulated run, and short ways to talk to them."""
+"""The six services of the taskqueue in one simulated run, with short helpers to call them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.system import SYSTEM
 from runtime.call import Call
 from runtime.simulation import Exchange, Plan, SimulatedDeployment, SimulatedWorld, simulate
-from tests.support.taskqueue.log_check import problems
+from tests.support.taskqueue.log_check import find_problems
 
 SPEC = JobSpec(job_type="sleep", work_duration_ms=300, payload_size_bytes=8, labels={"b": "2", "a": "1"})
 NO_WORKER = ("worker",)
@@ -56,7 +56,7 @@ TERMINAL = (JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELED)
 
 
 class Stack:
-    """A deployment and clients of it for each principal that has something to ask for."""
+    """A deployment and clients of it for each principal that calls it."""
 
     def __init__(self, world: SimulatedWorld, without: Sequence[str], environ: dict[str, str]) -> None:
         self.world = world
@@ -83,11 +83,11 @@ class Stack:
         return self.deployment.call(principal, seconds)
 
     def fail(self, plan: Plan) -> None:
-        """Decides how calls go from now on."""
+        """Decide how calls go from now on."""
         self.deployment.network.plan = plan
 
     def heal(self) -> None:
-        """Lets all calls go well from now on."""
+        """Let all calls succeed from now on."""
         self.deployment.network.plan = lambda _: None
 
     def log(self, event: str | None = None) -> list[dict[str, Any]]:
@@ -99,7 +99,7 @@ class Stack:
         return [line["message"] for line in lines if job_id is None or line.get("job_id") == job_id]
 
     def states(self) -> dict[str, str | None]:
-        """The state of every job there was, as the log tells it; None if it was taken back."""
+        """The state of every job there was, by the log; None if it was deleted."""
         lines = self.deployment.lines
         for text in lines[self._read :]:
             if '"event":"transition"' in text:
@@ -108,8 +108,8 @@ class Stack:
         self._read = len(lines)
         return self._states
 
-    async def rest(self, seconds: float) -> None:
-        """Waits until no job is under way, but not longer than so many seconds."""
+    async def wait_until_idle(self, seconds: float) -> None:
+        """Wait until no job is QUEUED or RUNNING, but not longer than so many seconds."""
         until = self.world.monotonic() + seconds
         while self.world.monotonic() < until:
             await self.world.sleep(0.25)
@@ -123,7 +123,7 @@ class Stack:
     async def submit(self, spec: JobSpec = SPEC, key: str = "") -> SubmitJobResponse:
         return await self.public.submit_job(SubmitJobRequest(spec=spec, client_request_id=key), self.call())
 
-    async def submitted(self, spec: JobSpec = SPEC, key: str = "") -> str:
+    async def submit_job(self, spec: JobSpec = SPEC, key: str = "") -> str:
         return (await self.submit(spec, key)).job_id
 
     async def status(self, job_id: str) -> GetJobStatusResponse:
@@ -160,30 +160,30 @@ class Stack:
         request = StoreResultRequest(job_id=job_id, terminal_status=status, **fields)
         return await self.results_of_coordinator.store_result(request, self.call("coordinator"))
 
-    async def ending(self, job_id: str) -> tuple[int, str, str]:
+    async def read_outcome(self, job_id: str) -> tuple[int, str, str]:
         """Status, failure reason and summary of a job that is over."""
         status, result = await self.status(job_id), await self.result(job_id)
         assert result.result_ready and result.terminal_status == status.status
         return status.status, status.failure_reason, result.output_summary
 
-    async def move(
+    async def transition(
         self, job_id: str, source: JobStatus.ValueType, target: JobStatus.ValueType, reason: str = ""
     ) -> TransitionJobStatusResponse:
-        """Asks the job service for a transition, as the coordinator."""
+        """Ask the job service for a transition, as the coordinator."""
         request = TransitionJobStatusRequest(
             job_id=job_id, expected_from_status=source, to_status=target, reason=reason
         )
         return await self.jobs_of_coordinator.transition_job_status(request, self.call("coordinator"))
 
-    def slip_in(self, method: str, request: Message, caller: str = "coordinator") -> Any:
-        """Has the job service carry out a call at once, before anything that is on its way to it."""
+    def call_at_once(self, method: str, request: Message, caller: str = "coordinator") -> Any:
+        """Have the job service carry out a call at once, before any call that is in flight."""
         node = self.deployment.nodes["job"]
         call = Call(world=self.world, log=node.log.of("job"), caller=caller, method=method)
         work = getattr(node.handlers["job"], method)(request, call)
         try:
             work.send(None)
-        except StopIteration as done:
-            return done.value
+        except StopIteration as stop:
+            return stop.value
         raise AssertionError(f"{method} waits for something")
 
     async def beat(self, worker_id: str = "w1", slots: int = 0) -> WorkerHeartbeatResponse:
@@ -203,27 +203,33 @@ class Stack:
         request = ReportWorkOutcomeRequest(worker_id=worker_id, job_id=job_id, outcome=outcome, **fields)
         return await self.coordinator.report_work_outcome(request, self.call("worker"))
 
-    async def running(self, spec: JobSpec = SPEC) -> str:
-        """A job that a worker which is not there has fetched."""
-        job_id = await self.submitted(spec)
+    async def submit_and_fetch(self, spec: JobSpec = SPEC) -> str:
+        """Submit a job and fetch it as a worker that does not exist."""
+        job_id = await self.submit_job(spec)
         await self.beat()
         assert (await self.fetch()).job_id == job_id
         return job_id
 
-    async def started(self, spec: JobSpec = SPEC) -> str:
-        """A job that the worker has begun to run."""
-        job_id = await self.submitted(spec)
+    async def submit_and_start(self, spec: JobSpec = SPEC) -> str:
+        """Submit a job and wait until the worker runs it."""
+        job_id = await self.submit_job(spec)
         while (await self.status(job_id)).status != JobStatus.RUNNING:
             await self.world.sleep(0.02)
         return job_id
 
-    async def ended(self, job_id: str, seconds: float = 30.0) -> GetJobStatusResponse:
+    async def wait_until_terminal(self, job_id: str, seconds: float = 30.0) -> GetJobStatusResponse:
         """The status of a job as soon as it is terminal."""
         until = self.world.monotonic() + seconds
         while (status := await self.status(job_id)).status not in TERMINAL:
             assert self.world.monotonic() < until, f"{job_id} is still {status}"
             await self.world.sleep(0.1)
         return status
+
+    async def run_to_end(self, job_type: str, **spec: Any) -> tuple[int, str, str]:
+        """Submit a job, wait until it is terminal, and read its outcome."""
+        job_id = await self.submit_job(JobSpec(job_type=job_type, **spec))
+        await self.wait_until_terminal(job_id)
+        return await self.read_outcome(job_id)
 
 
 def play(
@@ -233,7 +239,7 @@ def play(
     without: Sequence[str] = (),
     **environ: str,
 ) -> Stack:
-    """Plays a scenario to its end and checks the log that it leaves behind."""
+    """Play a scenario to its end and check its log."""
 
     async def run(world: SimulatedWorld) -> Stack:
         stack = Stack(world, without, environ)
@@ -243,5 +249,5 @@ def play(
         return stack
 
     stack = simulate(run, seed)
-    assert problems(stack.deployment.lines) == []
+    assert find_problems(stack.deployment.lines) == []
     return stack

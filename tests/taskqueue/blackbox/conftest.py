@@ -13,12 +13,12 @@ from tests.support.taskqueue.api import Api
 from tests.support.taskqueue.gates import HANDLERS
 
 DEPLOYMENTS = ["taskqueue.microservices", "taskqueue.monolith"]
-"""Everything that offers the public API. A deployment that is added here has to pass the same tests."""
+"""All deployments that serve the public API. A deployment that is added here has to pass the same tests."""
 BY_DIRECT = "taskqueue.microservices, direct"
 """The first of them with the other carrier."""
 
 PATIENT = {"WORKER_TIMEOUT_MS": "120000", **HANDLERS}
-"""Settings under which a worker that a busy machine holds up for a while is not taken for lost."""
+"""Settings under which a worker that a busy machine delays for a while does not count as lost."""
 SMALL = {
     **PATIENT,
     "HEARTBEAT_INTERVAL_MS": "100",
@@ -73,58 +73,58 @@ def deployment(request: pytest.FixtureRequest) -> Launched:
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def api(deployment: Launched) -> AsyncIterator[Api]:
-    """The public API of the deployment, called by nobody in particular."""
+    """The public API of the deployment, called by the anonymous principal."""
     async with deployment.client() as client:
         yield Api(client)
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
-async def fragile() -> AsyncIterator[Launched]:
+async def small_deployment() -> AsyncIterator[Launched]:
     """Six nodes with small settings, for tests that stop and kill them."""
     async with launched("taskqueue.microservices", ports="auto", tls=False, settings=SMALL) as running:
         yield running
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def whole(fragile: Launched) -> AsyncIterator[Launched]:
-    """The same with all nodes running, also after a test that left some of them stopped."""
-    yield fragile
-    await mend(fragile)
+async def fragile(small_deployment: Launched) -> AsyncIterator[Launched]:
+    """The same with all nodes running; nodes that a test stopped are started again after it."""
+    yield small_deployment
+    await restart_stopped_nodes(small_deployment)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def tried(whole: Launched) -> AsyncIterator[Api]:
+async def fragile_api(fragile: Launched) -> AsyncIterator[Api]:
     """The public API of the deployment whose nodes are stopped and killed."""
-    async with whole.client() as client:
+    async with fragile.client() as client:
         yield Api(client)
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
-async def hasty() -> AsyncIterator[Launched]:
+async def short_timeout_deployment() -> AsyncIterator[Launched]:
     """Six nodes for tests that lose workers."""
     async with launched("taskqueue.microservices", ports="auto", tls=False, settings=HASTY) as running:
         yield running
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def losing(hasty: Launched) -> AsyncIterator[Launched]:
+async def lossy(short_timeout_deployment: Launched) -> AsyncIterator[Launched]:
     """The same with all nodes running."""
-    yield hasty
-    await mend(hasty)
+    yield short_timeout_deployment
+    await restart_stopped_nodes(short_timeout_deployment)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def lost(losing: Launched) -> AsyncIterator[Api]:
+async def lossy_api(lossy: Launched) -> AsyncIterator[Api]:
     """The public API of the deployment that loses workers."""
-    async with losing.client() as client:
+    async with lossy.client() as client:
         yield Api(client)
 
 
-async def mend(deployment: Launched) -> None:
-    """Starts again what a test has stopped."""
+async def restart_stopped_nodes(deployment: Launched) -> None:
+    """Restart the nodes that a test has stopped."""
     stopped = [name for name, process in deployment.processes.items() if not process.running]
     for name in stopped:
         await deployment.restart(name)
     if stopped:
         async with deployment.client() as client:
-            await Api(client).reached()
+            await Api(client).wait_until_ready()

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def monolith() -> AsyncIterator[Launched]:
-    """Six nodes that nobody else uses."""
+    """Six nodes of this module alone."""
     async with launched("taskqueue.monolith", ports="auto", tls=False, settings=PATIENT) as running:
         yield running
 
@@ -40,13 +40,13 @@ async def test_one_node_alone_serves_a_whole_life(nodes: list[Api]) -> None:
     for number, node in enumerate(nodes):
         accepted = await node.submit("sleep", size=3)
         assert find_owner(accepted.job_id, NODES) == number
-        assert (await node.ended(accepted.job_id)).status == DONE
+        assert (await node.wait_until_terminal(accepted.job_id)).status == DONE
         assert len((await node.result(accepted.job_id)).output_bytes) == 3
 
 
 @pytest.mark.req("TQ-195", "CH-90")
 async def test_a_node_knows_only_its_own_jobs(nodes: list[Api]) -> None:
-    """A node that does not own a job has never heard of it, and asks nobody."""
+    """A node that does not own a job does not find it, and calls no other node."""
     accepted = await nodes[2].submit("sleep")
     for number in set(range(NODES)) - {2}:
         with pytest.raises(Failure) as refused:
@@ -67,8 +67,8 @@ async def test_no_node_talks_to_another(monolith: Launched, nodes: list[Api]) ->
 
 
 @pytest.mark.req("CH-90", "TQ-193")
-async def test_a_key_counts_where_it_was_used(nodes: list[Api]) -> None:
-    """A node takes a submit under any key and remembers it for itself alone."""
+async def test_a_key_counts_on_its_node_only(nodes: list[Api]) -> None:
+    """A node accepts a submit under any key and remembers it for itself alone."""
     first = await nodes[0].submit("sleep", key="anyone's")
     assert (await nodes[0].submit("sleep", key="anyone's")).job_id == first.job_id
     assert (await nodes[1].submit("sleep", key="anyone's")).job_id != first.job_id
@@ -77,15 +77,15 @@ async def test_a_key_counts_where_it_was_used(nodes: list[Api]) -> None:
 @pytest.mark.req("TQ-196")
 async def test_a_node_runs_one_job_at_a_time(nodes: list[Api]) -> None:
     """The second of two jobs on one node starts when the first is over."""
-    async with nodes[4].running() as first:
+    async with nodes[4].run_job() as first:
         second = (await nodes[4].submit()).job_id
         assert (await nodes[4].status(second)).status == QUEUED
-    ended = [await nodes[4].ended(job_id) for job_id in (first, second)]
+    ended = [await nodes[4].wait_until_terminal(job_id) for job_id in (first, second)]
     assert ended[0].finished_at_ms <= ended[1].started_at_ms
 
 
 @pytest.mark.req("TQ-134", "TQ-198", "TQ-192")
-async def test_each_node_lists_its_own_and_all_together_list_everything(
+async def test_each_node_lists_its_own_jobs_and_the_union_is_complete(
     monolith: Launched, nodes: list[Api]
 ) -> None:
     """Twelve submits in turn reach every node twice; the union of the listings has them all, in order."""
@@ -98,7 +98,7 @@ async def test_each_node_lists_its_own_and_all_together_list_everything(
         ]
     assert sorted(merged) == sorted(submitted)
     for number, node in enumerate(nodes):
-        own = [job.job_id for job in await node.walk(size=2) if job.job_type == "turn"]
+        own = [job.job_id for job in await node.list_all(size=2) if job.job_type == "turn"]
         assert len(own) == 2
         assert {find_owner(job_id, NODES) for job_id in own} == {number}
 
@@ -110,4 +110,4 @@ async def test_a_routed_client_finds_every_job(monolith: Launched, nodes: list[A
         routed = Api(client)
         for node in nodes:
             accepted = await node.submit("sleep")
-            assert (await routed.ended(accepted.job_id)).job_id == accepted.job_id
+            assert (await routed.wait_until_terminal(accepted.job_id)).job_id == accepted.job_id

@@ -1,4 +1,4 @@
-"""Old client, new server: what was built from the accepted spec still works."""
+"""Old client, new server: a client built from the accepted spec still works."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def test_a_client_of_the_accepted_spec_is_served(deployment: Launched, tmp_path:
         path=tmp_path,
     )
     address = deployment.env["CHARTER_ADDRESS"].partition(",")[0]
-    told = json.loads(run(sys.executable, str(CLIENT), address, path=tmp_path))
-    accepted_at = told["submitted"][1]
-    assert told == {
+    answers = json.loads(run(sys.executable, str(CLIENT), address, path=tmp_path))
+    accepted_at = answers["submitted"][1]
+    assert answers == {
         "submitted": [QUEUED, accepted_at],
         "status": [DONE, accepted_at],
         "result": [True, DONE, 7],
@@ -48,9 +48,9 @@ def test_a_client_of_the_accepted_spec_is_served(deployment: Launched, tmp_path:
 
 
 def run(*command: str, path: Path) -> str:
-    """What a command said, with the folder of the old stubs first on its path."""
-    done = subprocess.run(
+    """The output of a command, with the folder of the old stubs first on its path."""
+    completed = subprocess.run(
         command, env={**os.environ, "PYTHONPATH": str(path)}, check=False, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout

@@ -1,11 +1,11 @@
-"""What the public API refuses, and with which code."""
+"""Requests that the public API refuses, and their codes."""
 
 from __future__ import annotations
 
 import pytest
 
 from generated.taskqueue.messages import JobStatus
-from tests.support.taskqueue.api import Api, refused
+from tests.support.taskqueue.api import Api, expect_code
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -16,7 +16,7 @@ UNDEFINED = 99
 async def test_an_empty_id_is_malformed(api: Api) -> None:
     """Status, result and cancel need an id."""
     for call in (api.status, api.result, api.cancel):
-        with refused("INVALID_ARGUMENT"):
+        with expect_code("INVALID_ARGUMENT"):
             await call("")
 
 
@@ -29,7 +29,7 @@ async def test_an_empty_id_is_malformed(api: Api) -> None:
 async def test_an_unknown_id_is_not_found(api: Api, job_id: str) -> None:
     """Whatever the text, an id that no job has is not found by status, result and cancel."""
     for call in (api.status, api.result, api.cancel):
-        with refused("NOT_FOUND"):
+        with expect_code("NOT_FOUND"):
             await call(job_id)
 
 
@@ -37,7 +37,7 @@ async def test_an_unknown_id_is_not_found(api: Api, job_id: str) -> None:
 async def test_an_id_is_compared_letter_by_letter(api: Api) -> None:
     """The same id in capitals is another id."""
     job_id = (await api.submit()).job_id
-    with refused("NOT_FOUND"):
+    with expect_code("NOT_FOUND"):
         await api.status(job_id.upper() if job_id != job_id.upper() else f" {job_id}")
 
 
@@ -47,7 +47,7 @@ async def test_an_id_is_compared_letter_by_letter(api: Api) -> None:
 )
 async def test_a_page_token_is_an_offset_in_digits(api: Api, token: str) -> None:
     """Any other text is refused."""
-    with refused("INVALID_ARGUMENT"):
+    with expect_code("INVALID_ARGUMENT"):
         await api.list(token=token)
 
 
@@ -55,12 +55,12 @@ async def test_a_page_token_is_an_offset_in_digits(api: Api, token: str) -> None
 @pytest.mark.parametrize("status", [0, UNDEFINED, -1])
 async def test_a_filter_names_states_that_there_are(api: Api, status: int) -> None:
     """Unspecified and undefined states are refused, also beside good ones."""
-    with refused("INVALID_ARGUMENT"):
+    with expect_code("INVALID_ARGUMENT"):
         await api.list(JobStatus.Value("DONE"), JobStatus.ValueType(status))
 
 
 @pytest.mark.req("CH-69", "TQ-147")
 async def test_an_order_is_one_that_there_is(api: Api) -> None:
     """An undefined sort is refused."""
-    with refused("INVALID_ARGUMENT"):
+    with expect_code("INVALID_ARGUMENT"):
         await api.list(sort=UNDEFINED)  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 @pytest.mark.req("TQ-117", "TQ-005", "TQ-155", "TQ-146", "CH-56")
 async def test_before_the_end_there_is_no_result_and_no_error(api: Api) -> None:
     """A waiting and a running job answer that the result is not ready, with nothing else set, each time."""
-    async with api.busy() as running:
+    async with api.occupy_slots() as running:
         waits = (await api.submit()).job_id
         for job_id, status in ((waits, QUEUED), (running[0], RUNNING)):
             for _ in range(2):
@@ -38,10 +38,10 @@ async def test_before_the_end_there_is_no_result_and_no_error(api: Api) -> None:
 
 
 @pytest.mark.req("TQ-118", "TQ-005", "TQ-091", "TQ-092", "TQ-113")
-async def test_a_job_that_is_done_has_its_output(api: Api) -> None:
-    """The output comes with its checksum and the time it took, the same on every read."""
+async def test_a_finished_job_has_its_output(api: Api) -> None:
+    """The output has its checksum and its runtime, the same on every read."""
     job_id = (await api.submit(ms=30, size=1000)).job_id
-    await api.ended(job_id)
+    await api.wait_until_terminal(job_id)
     result = await api.result(job_id)
     assert (result.result_ready, result.terminal_status) == (True, DONE)
     assert len(result.output_bytes) == 1000
@@ -51,10 +51,10 @@ async def test_a_job_that_is_done_has_its_output(api: Api) -> None:
 
 
 @pytest.mark.req("TQ-092")
-async def test_nothing_has_a_checksum_too(api: Api) -> None:
+async def test_an_empty_output_has_a_checksum(api: Api) -> None:
     """A job without output has the checksum of no bytes."""
     job_id = (await api.submit(size=0)).job_id
-    await api.ended(job_id)
+    await api.wait_until_terminal(job_id)
     result = await api.result(job_id)
     assert (result.output_bytes, result.checksum) == (b"", OF_NOTHING)
 
@@ -63,7 +63,7 @@ async def test_nothing_has_a_checksum_too(api: Api) -> None:
 async def test_an_output_may_be_as_large_as_the_cap(api: Api) -> None:
     """Exactly the cap is done, with every byte."""
     job_id = (await api.submit(size=CAP)).job_id
-    assert (await api.ended(job_id)).status == DONE
+    assert (await api.wait_until_terminal(job_id)).status == DONE
     result = await api.result(job_id)
     assert len(result.output_bytes) == CAP
     assert result.checksum == hashlib.sha256(result.output_bytes).hexdigest()
@@ -74,7 +74,7 @@ async def test_an_output_may_be_as_large_as_the_cap(api: Api) -> None:
 async def test_an_output_beyond_the_cap_fails_the_job(api: Api, size: int) -> None:
     """One byte more fails, and only the reason is kept."""
     job_id = (await api.submit(size=size)).job_id
-    ended = await api.ended(job_id)
+    ended = await api.wait_until_terminal(job_id)
     assert (ended.status, ended.failure_reason) == (FAILED, "OUTPUT_TOO_LARGE")
     result = await api.result(job_id)
     assert (result.result_ready, result.terminal_status) == (True, FAILED)
@@ -83,10 +83,10 @@ async def test_an_output_beyond_the_cap_fails_the_job(api: Api, size: int) -> No
 
 
 @pytest.mark.req("TQ-119", "TQ-091")
-async def test_a_job_that_failed_says_why_in_its_result(api: Api) -> None:
-    """The summary of the result has the reason that the status tells."""
+async def test_the_result_of_a_failed_job_has_the_reason(api: Api) -> None:
+    """The summary of the result has the reason of the status."""
     job_id = (await api.submit("fail", ms=10)).job_id
-    ended = await api.ended(job_id)
+    ended = await api.wait_until_terminal(job_id)
     result = await api.result(job_id)
     assert (result.result_ready, result.terminal_status) == (True, FAILED)
     assert ended.failure_reason in result.output_summary
@@ -95,11 +95,11 @@ async def test_a_job_that_failed_says_why_in_its_result(api: Api) -> None:
 
 @pytest.mark.req("TQ-087", "TQ-092", "TQ-123", "TQ-053", "TQ-091")
 async def test_every_job_that_ended_has_a_result_of_its_state(api: Api) -> None:
-    """Whatever ended so far, in this test and before: its result is ready, fits its state and checks out."""
-    await api.canceled()
+    """Each job that ended so far, in this test and before, has a result that fits its state and checksum."""
+    await api.submit_canceled()
     for kind in ("sleep", "fail"):
-        await api.ended((await api.submit(kind)).job_id)
-    ended = await api.walk(DONE, FAILED, CANCELED)
+        await api.wait_until_terminal((await api.submit(kind)).job_id)
+    ended = await api.list_all(DONE, FAILED, CANCELED)
     assert {each.status for each in ended} <= JOB.terminal
     for each in ended[:60]:
         status, result = await api.status(each.job_id), await api.result(each.job_id)

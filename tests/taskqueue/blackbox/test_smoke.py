@@ -14,20 +14,20 @@ pytestmark = [
 
 
 @pytest.mark.req("TQ-215", "TQ-054")
-async def test_a_job_is_accepted_run_and_its_result_handed_out(api: Api) -> None:
-    """Submit, status and result work together for a job that succeeds."""
+async def test_a_job_is_accepted_and_run_and_has_a_result(api: Api) -> None:
+    """Submit, status and result of a job that succeeds."""
     accepted = await api.submit("sleep", ms=20, size=10)
     assert accepted.initial_status == QUEUED
     assert (await api.status(accepted.job_id)).status in (QUEUED, RUNNING, DONE)
-    assert (await api.ended(accepted.job_id)).status == DONE
+    assert (await api.wait_until_terminal(accepted.job_id)).status == DONE
     result = await api.result(accepted.job_id)
     assert (result.result_ready, len(result.output_bytes)) == (True, 10)
 
 
 @pytest.mark.req("TQ-215", "TQ-006")
 async def test_a_job_that_waits_is_canceled(api: Api) -> None:
-    """Cancel takes a job back for which no slot is free yet."""
-    async with api.busy():
+    """Cancel withdraws a job for which no slot is free yet."""
+    async with api.occupy_slots():
         job_id = (await api.submit()).job_id
         assert (await api.cancel(job_id)).current_status == CANCELED
     assert (await api.status(job_id)).status == CANCELED

@@ -1,4 +1,4 @@
-"""Submit: what is accepted, what a key does, and what is refused."""
+"""Submit: accepted specs, deduplication by key, and refusals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from generated.taskqueue.messages import DONE, QUEUED, JobSpec, SubmitJobRequest
-from tests.support.taskqueue.api import Api, new_key, refused
+from tests.support.taskqueue.api import Api, expect_code, new_key
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -48,7 +48,7 @@ async def test_without_a_key_every_submit_makes_a_job(api: Api) -> None:
 
 
 @pytest.mark.req("TQ-105", "TQ-113")
-async def test_a_key_makes_one_job_however_often_it_is_sent(api: Api) -> None:
+async def test_a_key_creates_one_job_however_often_it_is_submitted(api: Api) -> None:
     """Twenty submits at a time under one key have one answer."""
     request = SubmitJobRequest(spec=SPEC, client_request_id=new_key())
     answers = await asyncio.gather(*(api.send(request) for _ in range(20)))
@@ -56,11 +56,11 @@ async def test_a_key_makes_one_job_however_often_it_is_sent(api: Api) -> None:
 
 
 @pytest.mark.req("TQ-105", "CH-05", "CH-07", "CH-06")
-async def test_a_repeat_tells_of_the_acceptance_and_not_of_today(api: Api) -> None:
+async def test_a_repeat_answers_with_the_first_acceptance(api: Api) -> None:
     """After its end a job is neither run again nor accepted at another time."""
     request = SubmitJobRequest(spec=SPEC, client_request_id=new_key())
     first = await api.send(request)
-    before = await api.ended(first.job_id)
+    before = await api.wait_until_terminal(first.job_id)
     assert await api.send(request) == first
     assert await api.status(first.job_id) == before
     assert before.status == DONE
@@ -72,13 +72,13 @@ async def test_a_key_is_not_for_two_payloads(api: Api, other: JobSpec) -> None:
     """Whichever part of the spec differs, a known key is refused and the first job stays as it is."""
     key = new_key()
     first = await api.send(SubmitJobRequest(spec=SPEC, client_request_id=key))
-    with refused("FAILED_PRECONDITION"):
+    with expect_code("FAILED_PRECONDITION"):
         await api.send(SubmitJobRequest(spec=other, client_request_id=key))
     assert await api.send(SubmitJobRequest(spec=SPEC, client_request_id=key)) == first
 
 
 @pytest.mark.req("TQ-108")
-async def test_the_order_of_labels_says_nothing(api: Api) -> None:
+async def test_the_order_of_labels_does_not_matter(api: Api) -> None:
     """Labels in another order are the same payload."""
     key, names = new_key(), [f"label-{number}" for number in range(12)]
     forth = await api.submit(labels=dict.fromkeys(names, "x"), key=key)
@@ -108,7 +108,7 @@ async def test_a_blank_key_is_a_key(api: Api) -> None:
 )
 async def test_a_job_without_a_type_or_an_end_is_refused(api: Api, request_: SubmitJobRequest) -> None:
     """Spec and job type are required, with or without a key, and the work lasts an hour at most."""
-    with refused("INVALID_ARGUMENT"):
+    with expect_code("INVALID_ARGUMENT"):
         await api.send(request_)
 
 
@@ -116,5 +116,5 @@ async def test_a_job_without_a_type_or_an_end_is_refused(api: Api, request_: Sub
 async def test_any_text_is_a_job_type_or_a_label(api: Api) -> None:
     """Odd names, empty labels and zero sizes are no reason to refuse a job."""
     accepted = await api.submit("  ü/☃\n", labels={"": "", "naïve ": "\t"})
-    ended = await api.ended(accepted.job_id)
+    ended = await api.wait_until_terminal(accepted.job_id)
     assert ended.status == DONE

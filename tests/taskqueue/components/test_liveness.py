@@ -1,4 +1,4 @@
-"""Which workers count as alive, and what becomes of the jobs of those that do not."""
+"""Which workers count as alive, and how the jobs of a lost worker end."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from generated.taskqueue.messages import DONE, FAILED, RUNNING, JobSpec, WorkerH
 from handlers.taskqueue.worker_registry import WorkerRegistry
 from runtime.call.conditions import Failure
 from tests.runtime.hand_world import HandWorld
-from tests.support.taskqueue.fault_plans import failing
+from tests.support.taskqueue.fault_plans import fail_calls
 from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 
 @pytest.mark.req("CH-31", "TQ-140")
-def test_a_worker_never_heard_of_gets_nothing() -> None:
-    """An unknown worker is told to ask again, no job is popped for it, and one heartbeat cures it."""
+def test_an_unknown_worker_gets_no_job() -> None:
+    """A worker without a heartbeat gets a retry hint and no job, until its first heartbeat."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
+        job_id = await stack.submit_job()
         work = await stack.fetch()
         assert (work.assigned, work.retry_after_ms) == (False, 200)
         assert stack.calls("coordinator") == []
@@ -32,9 +32,9 @@ def test_a_worker_has_a_name() -> None:
     """An empty worker_id is refused everywhere."""
 
     async def scenario(stack: Stack) -> None:
-        for asked in (stack.beat(""), stack.fetch(""), stack.report("x", worker_id="")):
+        for call in (stack.beat(""), stack.fetch(""), stack.report("x", worker_id="")):
             with pytest.raises(Failure, match="worker_id: must not be empty") as refused:
-                await asked
+                await call
             assert refused.value.grpc == "INVALID_ARGUMENT"
 
     play(scenario, without=NO_WORKER)
@@ -46,7 +46,7 @@ def test_a_worker_is_alive_up_to_its_timeout(silence: float, gets_work: bool) ->
     """Within the timeout a worker gets work, after it none, whether a sweep has come by or not."""
 
     async def scenario(stack: Stack) -> None:
-        await stack.submitted()
+        await stack.submit_job()
         await stack.beat()
         await stack.world.sleep(silence)
         assert (await stack.fetch()).assigned == gets_work
@@ -68,29 +68,29 @@ def test_the_timeout_itself_is_still_alive(elapsed_ms: int, alive: bool) -> None
 
 @pytest.mark.req("TQ-138", "TQ-139", "CH-40", "TQ-015")
 def test_a_change_is_logged_once() -> None:
-    """A worker that falls silent is told of once, and once when it is back, with its slots."""
+    """A worker that falls silent is logged once, and once more when it is back, with its slots."""
 
     async def scenario(stack: Stack) -> None:
         await stack.beat(slots=6)
         await stack.world.sleep(9)
         for _ in range(3):
             await stack.beat(slots=6)
-        (gone,) = stack.log("worker_unavailable")
-        assert (gone["worker_id"], gone["level"]) == ("w1", "WARNING")
+        (unavailable,) = stack.log("worker_unavailable")
+        assert (unavailable["worker_id"], unavailable["level"]) == ("w1", "WARNING")
         first, again = stack.log("worker_available")
         assert first["worker_id"] == again["worker_id"] == "w1"
         assert first["capacity_hint"] == 6
-        assert 4000 < gone["ts_ms"] - first["ts_ms"] <= 5010
+        assert 4000 < unavailable["ts_ms"] - first["ts_ms"] <= 5010
 
     play(scenario, without=NO_WORKER)
 
 
 @pytest.mark.req("TQ-138", "CH-41")
 def test_a_heartbeat_counts_from_its_receipt() -> None:
-    """What time a worker says it is makes no difference."""
+    """The time that a worker claims in its heartbeat makes no difference."""
 
     async def scenario(stack: Stack) -> None:
-        await stack.submitted()
+        await stack.submit_job()
         request = WorkerHeartbeatRequest(worker_id="w1", heartbeat_at_ms=1)
         assert (await stack.coordinator.worker_heartbeat(request, stack.call("worker"))).accepted
         assert (await stack.fetch()).assigned
@@ -100,7 +100,7 @@ def test_a_heartbeat_counts_from_its_receipt() -> None:
 
 @pytest.mark.req("CH-39", "TQ-175")
 def test_a_heartbeat_is_answered_with_the_interval() -> None:
-    """The coordinator says when it wants to hear of a worker again."""
+    """The coordinator answers with the interval until the next heartbeat."""
 
     async def scenario(stack: Stack) -> None:
         answer = await stack.beat()
@@ -114,7 +114,7 @@ def test_a_wall_clock_that_steps_loses_no_worker() -> None:
     """Silence is measured on the monotonic clock."""
 
     async def scenario(stack: Stack) -> None:
-        await stack.submitted()
+        await stack.submit_job()
         await stack.beat()
         stack.world.step_wall_clock(3_600_000)
         await stack.world.sleep(1.5)
@@ -126,10 +126,10 @@ def test_a_wall_clock_that_steps_loses_no_worker() -> None:
 
 @pytest.mark.req("CH-32", "TQ-139", "TQ-166")
 def test_the_jobs_of_a_lost_worker_fail() -> None:
-    """Within timeout and one sweep every job of a silent worker is FAILED as WORKER_LOST, and told of."""
+    """Within the timeout and one sweep every job of a silent worker is FAILED as WORKER_LOST, and logged."""
 
     async def scenario(stack: Stack) -> None:
-        jobs = [await stack.running() for _ in range(3)]
+        jobs = [await stack.submit_and_fetch() for _ in range(3)]
         await stack.world.sleep(5.1)
         for job_id in jobs:
             status = await stack.status(job_id)
@@ -144,29 +144,29 @@ def test_the_jobs_of_a_lost_worker_fail() -> None:
 
 
 @pytest.mark.req("CH-32")
-def test_the_jobs_of_others_go_on() -> None:
-    """Only what the silent worker had is ended."""
+def test_the_jobs_of_other_workers_run_on() -> None:
+    """Only the jobs of the silent worker are ended."""
 
     async def scenario(stack: Stack) -> None:
-        lost = await stack.running()
-        kept = await stack.submitted()
+        lost = await stack.submit_and_fetch()
+        unaffected = await stack.submit_job()
         for _ in range(6):
             await stack.beat("w2")
-            if not (await stack.record(kept)).summary.started_at_ms:
-                assert (await stack.fetch("w2")).job_id == kept
+            if not (await stack.record(unaffected)).summary.started_at_ms:
+                assert (await stack.fetch("w2")).job_id == unaffected
             await stack.world.sleep(1)
         assert (await stack.status(lost)).status == FAILED
-        assert (await stack.status(kept)).status == RUNNING
+        assert (await stack.status(unaffected)).status == RUNNING
 
     play(scenario, without=NO_WORKER)
 
 
 @pytest.mark.req("CH-32", "TQ-094", "TQ-085")
-def test_a_report_that_comes_after_all_changes_nothing() -> None:
-    """A worker that was given up and reports after that meets a job that is over."""
+def test_a_late_report_of_a_lost_worker_changes_nothing() -> None:
+    """A worker that counts as lost and reports afterwards finds its job terminal."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
+        job_id = await stack.submit_and_fetch()
         await stack.world.sleep(6)
         assert (await stack.report(job_id)).accepted
         assert (await stack.status(job_id)).status == FAILED
@@ -176,12 +176,12 @@ def test_a_report_that_comes_after_all_changes_nothing() -> None:
 
 
 @pytest.mark.req("CH-32", "CH-35")
-def test_what_cannot_be_ended_is_ended_by_a_later_sweep() -> None:
-    """While results are out, a lost job stays RUNNING and is told of at every sweep, and ends afterwards."""
+def test_a_lost_job_that_cannot_be_ended_is_ended_by_a_later_sweep() -> None:
+    """While results are down, a lost job stays RUNNING, each sweep logs it, and it ends afterwards."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
-        stack.fail(failing("StoreResult", principal="coordinator"))
+        job_id = await stack.submit_and_fetch()
+        stack.fail(fail_calls("StoreResult", principal="coordinator"))
         await stack.world.sleep(9)
         assert (await stack.status(job_id)).status == RUNNING
         assert len([each for each in stack.anomalies(job_id) if "could not be ended" in each]) >= 2
@@ -194,30 +194,30 @@ def test_what_cannot_be_ended_is_ended_by_a_later_sweep() -> None:
 
 @pytest.mark.req("CH-32")
 @pytest.mark.parametrize("away", [0.01, 1.0, 3.0])
-def test_the_jobs_of_a_worker_that_was_restarted_fail(away: float) -> None:
-    """A worker that dies and is back under its name before it is missed does not leave its jobs RUNNING."""
+def test_the_jobs_of_a_restarted_worker_fail(away: float) -> None:
+    """A worker that dies and is back under its name before its timeout has its jobs ended."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.started(JobSpec(job_type="sleep", work_duration_ms=1000))
+        job_id = await stack.submit_and_start(JobSpec(job_type="sleep", work_duration_ms=1000))
         stack.deployment.crash("worker")
         await stack.world.sleep(away)
         stack.deployment.start("worker")
-        status = await stack.ended(job_id, seconds=10)
+        status = await stack.wait_until_terminal(job_id, seconds=10)
         assert (status.status, status.failure_reason) == (FAILED, "WORKER_LOST")
-        assert (await stack.ended(await stack.submitted())).status == DONE
+        assert (await stack.wait_until_terminal(await stack.submit_job())).status == DONE
 
     play(scenario)
 
 
 @pytest.mark.req("CH-63")
-def test_a_coordinator_that_was_restarted_takes_reports_of_jobs_it_does_not_know() -> None:
+def test_a_restarted_coordinator_accepts_reports_of_unknown_jobs() -> None:
     """A new coordinator has no assignments, and ends a job that is reported all the same."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.started(JobSpec(job_type="sleep", work_duration_ms=1000))
+        job_id = await stack.submit_and_start(JobSpec(job_type="sleep", work_duration_ms=1000))
         stack.deployment.crash("coordinator")
         stack.deployment.start("coordinator")
-        assert (await stack.ended(job_id)).status == DONE
+        assert (await stack.wait_until_terminal(job_id)).status == DONE
         assert [line["job_id"] for line in stack.log("foreign_report")] == [job_id]
 
     play(scenario)

@@ -1,4 +1,4 @@
-"""The queue: first in, first out, no id twice, nothing lost, and no waiting that could be spared."""
+"""The queue: first in, first out, no id twice, no job lost, and no longer wait than needed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Fixture:
             world=self.world, log=log, caller="coordinator", deadline=deadline, fields={"worker_id": "w"}
         )
 
-    async def put(self, *job_ids: str, at_ms: int = 0) -> None:
+    async def enqueue(self, *job_ids: str, at_ms: int = 0) -> None:
         for job_id in job_ids:
             request = EnqueueJobRequest(job_id=job_id, enqueued_at_ms=at_ms)
             assert (await self.queue.enqueue_job(request, self.call())).accepted
@@ -50,19 +50,19 @@ class Fixture:
     async def pop(self, seconds: float | None = 1.0) -> DequeueJobResponse:
         return await self.queue.dequeue_job(DequeueJobRequest(worker_id="w"), self.call(seconds))
 
-    async def take(self, job_id: str) -> bool:
+    async def remove(self, job_id: str) -> bool:
         request = RemoveJobIfPresentRequest(job_id=job_id)
         return (await self.queue.remove_job_if_present(request, self.call())).removed
 
 
 @pytest.mark.req("TQ-079", "TQ-080", "CH-41")
-def test_jobs_leave_in_the_order_they_came() -> None:
-    """Order is that of arrival, whatever time the caller claims; a pop is for good."""
+def test_jobs_are_dequeued_in_the_order_of_arrival() -> None:
+    """Order is that of arrival, whatever time the caller claims; a popped id is not in the queue any more."""
 
     async def scenario(world: SimulatedWorld) -> None:
         fixture = Fixture(world)
         for place, job_id in enumerate("abc"):
-            await fixture.put(job_id, at_ms=1000 - place)
+            await fixture.enqueue(job_id, at_ms=1000 - place)
         assert [(await fixture.pop()).job_id for _ in range(3)] == ["a", "b", "c"]
         assert not (await fixture.pop()).found
 
@@ -70,12 +70,12 @@ def test_jobs_leave_in_the_order_they_came() -> None:
 
 
 @pytest.mark.req("TQ-072", "CH-19")
-def test_an_id_waits_once() -> None:
-    """An id that waits already is accepted, keeps its place, and is not there twice."""
+def test_an_id_is_enqueued_once() -> None:
+    """An id that waits already is accepted, keeps its position, and is not enqueued twice."""
 
     async def scenario(world: SimulatedWorld) -> None:
         fixture = Fixture(world)
-        await fixture.put("a", "b", "a")
+        await fixture.enqueue("a", "b", "a")
         assert [(await fixture.pop()).job_id for _ in range(2)] == ["a", "b"]
         assert not (await fixture.pop()).found
 
@@ -83,29 +83,29 @@ def test_an_id_waits_once() -> None:
 
 
 @pytest.mark.req("CH-20")
-def test_an_id_that_left_may_come_again() -> None:
+def test_a_dequeued_id_may_be_enqueued_again() -> None:
     """Popped or removed, an id may be enqueued anew, at the tail."""
 
     async def scenario(world: SimulatedWorld) -> None:
         fixture = Fixture(world)
-        await fixture.put("a", "b")
+        await fixture.enqueue("a", "b")
         await fixture.pop()
-        await fixture.put("a")
-        assert await fixture.take("b")
-        await fixture.put("b")
+        await fixture.enqueue("a")
+        assert await fixture.remove("b")
+        await fixture.enqueue("b")
         assert [(await fixture.pop()).job_id for _ in range(2)] == ["a", "b"]
 
     simulate(scenario)
 
 
 @pytest.mark.req("TQ-116")
-def test_a_removal_may_be_repeated() -> None:
+def test_a_removal_is_idempotent() -> None:
     """The first removal finds the id, the second does not, and both are fine."""
 
     async def scenario(world: SimulatedWorld) -> None:
         fixture = Fixture(world)
-        await fixture.put("a")
-        assert [await fixture.take("a"), await fixture.take("a")] == [True, False]
+        await fixture.enqueue("a")
+        assert [await fixture.remove("a"), await fixture.remove("a")] == [True, False]
 
     simulate(scenario)
 
@@ -113,16 +113,16 @@ def test_a_removal_may_be_repeated() -> None:
 @pytest.mark.req("TQ-081", "TQ-072", "TQ-080")
 @given(STEPS)
 def test_nothing_is_lost_whatever_the_order(steps: list[tuple[str, str]]) -> None:
-    """Any mix of enqueues, pops and removals leaves exactly what an ordered set would hold."""
+    """Any mix of enqueues, pops and removals has the same result as on an ordered set."""
 
     async def scenario(world: SimulatedWorld) -> None:
         fixture, model = Fixture(world), OrderedDict[str, None]()
         for step, job_id in steps:
             if step == "enqueue":
-                await fixture.put(job_id)
+                await fixture.enqueue(job_id)
                 model.setdefault(job_id)
             elif step == "remove":
-                assert await fixture.take(job_id) == (job_id in model)
+                assert await fixture.remove(job_id) == (job_id in model)
                 model.pop(job_id, None)
             elif model:
                 assert (await fixture.pop()).job_id == model.popitem(last=False)[0]
@@ -132,12 +132,12 @@ def test_nothing_is_lost_whatever_the_order(steps: list[tuple[str, str]]) -> Non
 
 
 @pytest.mark.req("CH-29", "TQ-163")
-def test_a_pop_is_in_the_log() -> None:
-    """Each pop tells which job left for which worker, so that a lost answer can be traced."""
+def test_a_pop_is_logged() -> None:
+    """Each pop logs the job and the worker, so that a lost answer can be traced."""
 
     async def scenario(world: SimulatedWorld) -> None:
         fixture = Fixture(world)
-        await fixture.put("a")
+        await fixture.enqueue("a")
         await fixture.pop()
         (line,) = fixture.lines.read_back("job_dequeued")
         assert (line["job_id"], line["worker_id"], line["level"]) == ("a", "w", "INFO")
@@ -145,14 +145,14 @@ def test_a_pop_is_in_the_log() -> None:
     simulate(scenario)
 
 
-def test_a_pop_that_waits_gets_the_job_at_once() -> None:
+def test_a_waiting_pop_gets_the_job_at_once() -> None:
     """A dequeue of an empty queue is answered the moment a job comes in."""
 
     async def scenario(world: SimulatedWorld) -> None:
         fixture = Fixture(world)
         waiting = asyncio.create_task(fixture.pop())
         await world.sleep(0.2)
-        await fixture.put("a")
+        await fixture.enqueue("a")
         assert (await waiting).job_id == "a"
         assert world.monotonic() == 0.2
 
@@ -160,8 +160,8 @@ def test_a_pop_that_waits_gets_the_job_at_once() -> None:
 
 
 @pytest.mark.parametrize("seconds", [None, 1.0, 0.3, 0.0, -1.0])
-def test_a_pop_never_waits_for_longer_than_half_of_its_time(seconds: float | None) -> None:
-    """The idle answer comes within 600 ms and half of the caller's time, so that it cannot come too late."""
+def test_a_pop_waits_for_at_most_half_of_its_deadline(seconds: float | None) -> None:
+    """The idle answer comes within 600 ms and half of the caller's deadline, so that it is not too late."""
 
     async def scenario(world: SimulatedWorld) -> None:
         assert not (await Fixture(world).pop(seconds)).found
@@ -173,14 +173,14 @@ def test_a_pop_never_waits_for_longer_than_half_of_its_time(seconds: float | Non
 
 @pytest.mark.req("TQ-083")
 @pytest.mark.parametrize("seed", range(8))
-def test_one_job_wakes_one_of_many(seed: int) -> None:
-    """Of many that wait, each job goes to one, and none of the jobs is left behind."""
+def test_one_job_wakes_one_waiting_call(seed: int) -> None:
+    """Of many calls that wait, each job goes to one, and no job stays in the queue."""
 
     async def scenario(world: SimulatedWorld) -> None:
         fixture = Fixture(world)
         waiting = [asyncio.create_task(fixture.pop(5.0)) for _ in range(6)]
         await world.sleep(0.01)
-        await fixture.put("a", "b", "c")
+        await fixture.enqueue("a", "b", "c")
         late = asyncio.create_task(fixture.pop(5.0))
         found = [answer.job_id for answer in await asyncio.gather(*waiting, late) if answer.found]
         assert sorted(found) == ["a", "b", "c"]
@@ -190,17 +190,17 @@ def test_one_job_wakes_one_of_many(seed: int) -> None:
 
 @pytest.mark.req("TQ-081")
 @pytest.mark.parametrize("seed", range(8))
-def test_a_job_does_not_go_to_one_who_is_gone(seed: int) -> None:
-    """A bell that rang for a caller that leaves at that moment rings for the next; the job is not popped."""
+def test_a_wake_up_for_a_canceled_call_goes_to_the_next(seed: int) -> None:
+    """If the call that was woken up is canceled at that moment, the next one is; no job is popped."""
 
     async def scenario(world: SimulatedWorld) -> None:
         fixture = Fixture(world)
         first, second = (asyncio.create_task(fixture.pop(5.0)) for _ in range(2))
         await world.sleep(0.01)
-        await fixture.put("a")
-        gone, stays = (first, second) if seed % 2 else (second, first)
-        gone.cancel()
-        results = await asyncio.gather(gone, stays, return_exceptions=True)
+        await fixture.enqueue("a")
+        canceled, stays = (first, second) if seed % 2 else (second, first)
+        canceled.cancel()
+        results = await asyncio.gather(canceled, stays, return_exceptions=True)
         assert [each.job_id for each in results if isinstance(each, DequeueJobResponse)] == ["a"]
         assert world.monotonic() == 0.01
 
@@ -208,20 +208,20 @@ def test_a_job_does_not_go_to_one_who_is_gone(seed: int) -> None:
 
 
 @pytest.mark.req("TQ-081", "CH-29")
-def test_a_call_without_time_pops_nothing() -> None:
-    """A caller whose deadline is over would not hear of the job, so it stays."""
+def test_a_call_past_its_deadline_pops_nothing() -> None:
+    """A caller whose deadline is over would not get the job, so it stays in the queue."""
 
     async def scenario(world: SimulatedWorld) -> None:
         fixture = Fixture(world)
-        await fixture.put("a")
+        await fixture.enqueue("a")
         assert not (await fixture.pop(0.0)).found
         assert (await fixture.pop()).job_id == "a"
 
     simulate(scenario)
 
 
-def test_those_who_waited_in_vain_are_forgotten() -> None:
-    """Waiting leaves nothing behind in the queue, however often it was for nothing."""
+def test_waiters_that_got_no_job_are_removed() -> None:
+    """A dequeue that waits without success does not grow the queue's memory."""
 
     async def scenario(world: SimulatedWorld) -> None:
         fixture = Fixture(world)
@@ -243,14 +243,14 @@ class Steps(OrderedDict[Any, Any]):
             yield each
 
 
-def test_no_operation_walks_the_queue() -> None:
+def test_no_operation_iterates_over_the_queue() -> None:
     """Enqueue, pop and removal touch one entry each, however many wait."""
 
     async def scenario(world: SimulatedWorld) -> None:
         fixture = Fixture(world)
         vars(fixture.queue)["_waiting"] = Steps()
-        await fixture.put(*map(str, range(2_000)))
-        assert await fixture.take("1000")
+        await fixture.enqueue(*map(str, range(2_000)))
+        assert await fixture.remove("1000")
         assert (await fixture.pop()).job_id == "0"
         assert Steps.walked == 0
 

@@ -48,36 +48,38 @@ async def flag(stack: Stack, job_id: str, reason: str = "", *, up: bool = True) 
     return await stack.jobs.set_cancel_requested(request, stack.call("gateway"))
 
 
-async def over(stack: Stack, status: JobStatus.ValueType = DONE) -> str:
-    job_id = await stack.submitted()
-    await stack.move(job_id, QUEUED, RUNNING)
-    await stack.move(job_id, RUNNING, status)
+async def submit_ended(stack: Stack, status: JobStatus.ValueType = DONE) -> str:
+    job_id = await stack.submit_job()
+    await stack.transition(job_id, QUEUED, RUNNING)
+    await stack.transition(job_id, RUNNING, status)
     return job_id
 
 
-async def page(stack: Stack, **fields: Any) -> ListJobsResponse:
+async def list_page(stack: Stack, **fields: Any) -> ListJobsResponse:
     size, token = fields.pop("page_size", 0), fields.pop("page_token", "")
     request = ListJobsRequest(page=PageRequest(page_size=size, page_token=token), **fields)
     return await stack.public.list_jobs(request, stack.call())
 
 
-async def refused(asked: Any) -> Failure:
+async def expect_failure(call: Any) -> Failure:
     with pytest.raises(Failure) as refused:
-        await asked
+        await call
     return refused.value
 
 
 @pytest.mark.req("TQ-061", "TQ-062", "TQ-167", "CH-64")
 def test_an_illegal_pair_is_refused_before_the_job_is_looked_up() -> None:
-    """A pair that is no edge is invalid even for a job that nobody has, and leaves its event."""
+    """A pair that is no edge is invalid even for a job that does not exist, and is logged."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await over(stack)
+        job_id = await submit_ended(stack)
         before = await stack.status(job_id)
         pairs = [(DONE, RUNNING), (QUEUED, DONE), (QUEUED, QUEUED), (UNDEFINED, DONE)]
         for source, target in [*pairs, (JOB_STATUS_UNSPECIFIED, RUNNING), (RUNNING, JOB_STATUS_UNSPECIFIED)]:
-            for asked in (job_id, "nobody's"):
-                assert (await refused(stack.move(asked, source, target))).grpc == "INVALID_ARGUMENT"
+            for known_or_unknown in (job_id, "nobody's"):
+                assert (
+                    await expect_failure(stack.transition(known_or_unknown, source, target))
+                ).grpc == "INVALID_ARGUMENT"
         assert len(stack.log("invalid_transition")) == 12
         assert stack.log("invalid_transition")[0]["job_id"] == job_id
         assert await stack.status(job_id) == before
@@ -90,25 +92,25 @@ def test_a_stale_expectation_is_soft() -> None:
     """A legal pair that no longer fits is OK, not applied, and answered with the true state."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await over(stack)
-        moved = await stack.move(job_id, RUNNING, FAILED)
-        assert (moved.applied, moved.current_status) == (False, DONE)
+        job_id = await submit_ended(stack)
+        answer = await stack.transition(job_id, RUNNING, FAILED)
+        assert (answer.applied, answer.current_status) == (False, DONE)
         assert (await stack.status(job_id)).failure_reason == ""
 
     play(scenario, without=NO_WORKER)
 
 
 @pytest.mark.req("CH-65", "TQ-060", "TQ-020")
-def test_an_actor_cannot_be_claimed() -> None:
-    """The channel fills in whom it speaks for; the gateway may make one move only."""
+def test_an_actor_cannot_be_forged() -> None:
+    """The channel fills in the principal; the gateway may make one transition only."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
+        job_id = await stack.submit_job()
         request = TransitionJobStatusRequest(
             job_id=job_id, expected_from_status=QUEUED, to_status=RUNNING, actor="coordinator"
         )
-        asked = stack.jobs.transition_job_status(request, stack.call("gateway"))
-        assert (await refused(asked)).grpc == "PERMISSION_DENIED"
+        call = stack.jobs.transition_job_status(request, stack.call("gateway"))
+        assert (await expect_failure(call)).grpc == "PERMISSION_DENIED"
         assert (await stack.status(job_id)).status == QUEUED
 
     play(scenario, without=NO_WORKER)
@@ -116,37 +118,37 @@ def test_an_actor_cannot_be_claimed() -> None:
 
 @pytest.mark.req("CH-66", "CH-68", "TQ-148")
 @pytest.mark.parametrize("job_id", ["nobody's", "3F2B8C1E-9D4A-4E6B-8F10-2A7C5D9E0B13"])
-def test_nobody_s_job_is_not_found(job_id: str) -> None:
-    """Reads, moves and flags of an unknown id are NOT_FOUND; a delete of one is done already."""
+def test_an_unknown_job_is_not_found(job_id: str) -> None:
+    """Reads, transitions and flags of an unknown id are NOT_FOUND; a delete of one is done already."""
 
     async def scenario(stack: Stack) -> None:
         request = GetJobRecordRequest(job_id=job_id)
-        asked = (
+        calls = (
             stack.jobs.get_job_record(request, stack.call("gateway")),
-            stack.move(job_id, QUEUED, RUNNING),
+            stack.transition(job_id, QUEUED, RUNNING),
             flag(stack, job_id),
             stack.status(job_id),
         )
-        for each in asked:
-            assert (await refused(each)).grpc == "NOT_FOUND"
-        gone = await delete(stack, job_id)
-        assert (gone.deleted, gone.current_status) == (False, JOB_STATUS_UNSPECIFIED)
+        for each in calls:
+            assert (await expect_failure(each)).grpc == "NOT_FOUND"
+        answer = await delete(stack, job_id)
+        assert (answer.deleted, answer.current_status) == (False, JOB_STATUS_UNSPECIFIED)
 
     play(scenario, without=NO_WORKER)
 
 
 @pytest.mark.req("TQ-115", "TQ-155", "TQ-114")
-def test_a_delete_needs_the_state_it_expects() -> None:
-    """A job that has left its state stays; one that has not is gone, and gone again is no error."""
+def test_a_delete_needs_the_expected_state() -> None:
+    """A job in another state stays; one in the expected state is deleted, and once more is no error."""
 
     async def scenario(stack: Stack) -> None:
-        kept = await stack.running()
-        answer = await delete(stack, kept)
+        running = await stack.submit_and_fetch()
+        answer = await delete(stack, running)
         assert (answer.deleted, answer.current_status) == (False, RUNNING)
-        job_id = await stack.submitted()
+        job_id = await stack.submit_job()
         assert (await delete(stack, job_id)).deleted
         assert not (await delete(stack, job_id)).deleted
-        assert [job.job_id for job in await stack.list()] == [kept]
+        assert [job.job_id for job in await stack.list()] == [running]
 
     play(scenario, without=NO_WORKER)
 
@@ -157,7 +159,7 @@ def test_a_delete_names_a_state(status: JobStatus.ValueType) -> None:
     """An unspecified or undefined state is refused."""
 
     async def scenario(stack: Stack) -> None:
-        assert (await refused(delete(stack, "x", status))).grpc == "INVALID_ARGUMENT"
+        assert (await expect_failure(delete(stack, "x", status))).grpc == "INVALID_ARGUMENT"
 
     play(scenario, without=NO_WORKER)
 
@@ -167,24 +169,24 @@ def test_a_flag_goes_up_and_stays() -> None:
     """Setting it again is the same; the first reason that says something is kept."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
+        job_id = await stack.submit_job()
         for reason in ("", "first", "second"):
             answer = await flag(stack, job_id, reason)
             assert (answer.applied, answer.current_status) == (True, QUEUED)
         record = await stack.record(job_id)
         assert (record.summary.cancel_requested, record.cancel_reason) == (True, "first")
-        assert (await refused(flag(stack, job_id, up=False))).grpc == "INVALID_ARGUMENT"
+        assert (await expect_failure(flag(stack, job_id, up=False))).grpc == "INVALID_ARGUMENT"
 
     play(scenario, without=NO_WORKER)
 
 
 @pytest.mark.req("CH-59", "TQ-123")
 @pytest.mark.parametrize("status", [DONE, FAILED])
-def test_a_job_that_is_over_is_not_flagged(status: JobStatus.ValueType) -> None:
+def test_a_terminal_job_is_not_flagged(status: JobStatus.ValueType) -> None:
     """A terminal job answers its state, not applied, and its flag stays down."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await over(stack, status)
+        job_id = await submit_ended(stack, status)
         answer = await flag(stack, job_id, "late")
         assert (answer.applied, answer.current_status) == (False, status)
         record = await stack.record(job_id)
@@ -199,7 +201,7 @@ def test_a_record_has_the_whole_spec_and_its_times() -> None:
     """The spec comes back as it was submitted; times that are not there yet are 0."""
 
     async def scenario(stack: Stack) -> None:
-        record = await stack.record(await stack.submitted())
+        record = await stack.record(await stack.submit_job())
         summary = record.summary
         assert (record.spec, record.failure_reason, record.cancel_reason) == (SPEC, "", "")
         assert (summary.status, summary.job_type, summary.cancel_requested) == (QUEUED, "sleep", False)
@@ -210,23 +212,23 @@ def test_a_record_has_the_whole_spec_and_its_times() -> None:
 
 @pytest.mark.req("TQ-125", "TQ-126", "TQ-026", "TQ-127", "TQ-128")
 def test_a_listing_is_by_age_and_status() -> None:
-    """Newest first unless asked otherwise, ties by id ascending both ways, and only the states asked for."""
+    """Newest first by default, ties by id ascending in both orders, and only the states of the filter."""
 
     async def scenario(stack: Stack) -> None:
         for _ in range(6):
-            await stack.submitted()
-        first = [await over(stack, status) for status in TERMINAL]
+            await stack.submit_job()
+        first = [await submit_ended(stack, status) for status in TERMINAL]
         jobs = await stack.list()
         order = sorted((-job.created_at_ms, job.job_id) for job in jobs)
         assert [job.job_id for job in jobs] == [job_id for _, job_id in order]
         sorts: list[JobSort.ValueType] = [JOB_SORT_UNSPECIFIED, CREATED_AT_DESC]
-        assert [(await page(stack, sort=sort)).jobs for sort in sorts] == [jobs, jobs]
-        ascending = (await page(stack, sort=CREATED_AT_ASC)).jobs
+        assert [(await list_page(stack, sort=sort)).jobs for sort in sorts] == [jobs, jobs]
+        ascending = (await list_page(stack, sort=CREATED_AT_ASC)).jobs
         assert [(job.created_at_ms, job.job_id) for job in ascending] == sorted(
             (job.created_at_ms, job.job_id) for job in jobs
         )
         wanted = [DONE, CANCELED, DONE]
-        listed = (await page(stack, status_filter=wanted)).jobs
+        listed = (await list_page(stack, status_filter=wanted)).jobs
         assert {job.job_id for job in listed} == {first[0], first[2]}
 
     play(scenario, without=NO_WORKER)
@@ -241,14 +243,14 @@ def test_pages_cover_everything_once() -> None:
             await stack.jobs.create_job(CreateJobRequest(spec=SPEC), stack.call("gateway"))
         whole = [job.job_id for job in await stack.list()]
         assert len(set(whole)) == 250
-        for asked, given in ((0, 50), (1, 1), (125, 125), (200, 200), (201, 200), (2**32 - 1, 200)):
-            answer = await page(stack, page_size=asked)
-            assert [job.job_id for job in answer.jobs] == whole[:given]
-            assert answer.page.next_page_token == str(given)
-        last = await page(stack, page_size=125, page_token="125")
+        for requested, returned in ((0, 50), (1, 1), (125, 125), (200, 200), (201, 200), (2**32 - 1, 200)):
+            answer = await list_page(stack, page_size=requested)
+            assert [job.job_id for job in answer.jobs] == whole[:returned]
+            assert answer.page.next_page_token == str(returned)
+        last = await list_page(stack, page_size=125, page_token="125")
         assert ([job.job_id for job in last.jobs], last.page.next_page_token) == (whole[125:], "")
         for token in ("250", "9223372036854775807", "0000000000000000300"):
-            assert await page(stack, page_token=token) == ListJobsResponse(page=PageResponse())
+            assert await list_page(stack, page_token=token) == ListJobsResponse(page=PageResponse())
 
     play(scenario, without=NO_WORKER)
 
@@ -268,7 +270,7 @@ def test_a_malformed_listing_is_refused(fields: dict[str, Any]) -> None:
     """Tokens that are no offsets, and states and orders that are not there."""
 
     async def scenario(stack: Stack) -> None:
-        assert (await refused(page(stack, **fields))).grpc == "INVALID_ARGUMENT"
+        assert (await expect_failure(list_page(stack, **fields))).grpc == "INVALID_ARGUMENT"
 
     play(scenario, without=NO_WORKER)
 
@@ -279,10 +281,10 @@ def test_a_token_is_just_an_offset() -> None:
 
     async def scenario(stack: Stack) -> None:
         for _ in range(3):
-            await stack.submitted()
-        token = (await page(stack, page_size=1)).page.next_page_token
-        await stack.submitted()
-        assert len((await page(stack, page_token=token, sort=CREATED_AT_ASC)).jobs) == 3
-        assert (await page(stack, page_token=token, status_filter=[DONE])).jobs == []
+            await stack.submit_job()
+        token = (await list_page(stack, page_size=1)).page.next_page_token
+        await stack.submit_job()
+        assert len((await list_page(stack, page_token=token, sort=CREATED_AT_ASC)).jobs) == 3
+        assert (await list_page(stack, page_token=token, status_filter=[DONE])).jobs == []
 
     play(scenario, without=NO_WORKER)

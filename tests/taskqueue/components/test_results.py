@@ -1,4 +1,4 @@
-"""Results: what is stored and stays, what is too large, and what a client is told when."""
+"""Results: the first envelope stays, large outputs are refused, and when a client gets a result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EMPTY = sha256_hex(b"")
     [(DONE, b"x", True), (DONE, b"y", False), (FAILED, b"x", False), (CANCELED, b"", False)],
 )
 def test_the_first_envelope_stays(status: JobStatus.ValueType, output: bytes, stored: bool) -> None:
-    """The same envelope again is confirmed, any other is told what is there, and none changes it."""
+    """The same envelope again is confirmed, another is answered with the stored one, and none changes it."""
 
     async def scenario(stack: Stack) -> None:
         first = await stack.store("x", DONE, output_bytes=b"x", output_summary="s", runtime_ms=3)
@@ -59,7 +59,7 @@ def test_the_first_envelope_stays(status: JobStatus.ValueType, output: bytes, st
         (DONE, {"checksum": EMPTY.upper()}),
     ],
 )
-def test_what_is_no_envelope_is_refused(status: JobStatus.ValueType, fields: dict[str, Any]) -> None:
+def test_a_malformed_envelope_is_refused(status: JobStatus.ValueType, fields: dict[str, Any]) -> None:
     """Only the three terminal states, and only a checksum that is right."""
 
     async def scenario(stack: Stack) -> None:
@@ -72,16 +72,16 @@ def test_what_is_no_envelope_is_refused(status: JobStatus.ValueType, fields: dic
 
 
 @pytest.mark.req("TQ-124", "TQ-092")
-def test_an_envelope_comes_back_as_it_went_in() -> None:
-    """Bytes, summary, runtime and checksum are those that were stored; a missing checksum is made."""
+def test_an_envelope_is_returned_as_it_was_stored() -> None:
+    """Bytes, summary, runtime and checksum are those that were stored; a missing checksum is computed."""
     output = bytes(range(256)) * 4
 
     async def scenario(stack: Stack) -> None:
         await stack.store("x", FAILED, output_bytes=output, output_summary="é", runtime_ms=2**32 - 1)
-        held = await stack.envelope("x")
-        assert (held.found, held.job_id, held.terminal_status) == (True, "x", FAILED)
-        assert (held.output_bytes, held.output_summary, held.runtime_ms) == (output, "é", 2**32 - 1)
-        assert held.checksum == sha256_hex(output)
+        stored = await stack.envelope("x")
+        assert (stored.found, stored.job_id, stored.terminal_status) == (True, "x", FAILED)
+        assert (stored.output_bytes, stored.output_summary, stored.runtime_ms) == (output, "é", 2**32 - 1)
+        assert stored.checksum == sha256_hex(output)
 
     play(scenario, without=NO_WORKER)
 
@@ -92,10 +92,10 @@ def test_long_texts_are_cut_at_a_character() -> None:
     long = "a" + "é" * 1000
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
+        job_id = await stack.submit_and_fetch()
         await stack.report(job_id, JOB_OUTCOME_FAILED, failure_reason=long, output_summary=long)
         cut = "a" + "é" * 511
-        assert await stack.ending(job_id) == (FAILED, cut, cut)
+        assert await stack.read_outcome(job_id) == (FAILED, cut, cut)
 
     play(scenario, without=NO_WORKER)
 
@@ -105,11 +105,11 @@ def test_an_output_that_is_too_large_fails_its_job() -> None:
     """Exactly the cap is kept; one byte more turns a success into a failure without bytes."""
 
     async def scenario(stack: Stack) -> None:
-        fits, exceeds = await stack.running(), await stack.running()
+        fits, exceeds = await stack.submit_and_fetch(), await stack.submit_and_fetch()
         await stack.report(fits, output_bytes=b"x" * CAP)
         assert (await stack.result(fits)).output_bytes == b"x" * CAP
         await stack.report(exceeds, output_bytes=b"x" * (CAP + 1))
-        status, reason, summary = await stack.ending(exceeds)
+        status, reason, summary = await stack.read_outcome(exceeds)
         assert (status, reason) == (FAILED, "OUTPUT_TOO_LARGE")
         assert summary.startswith("OUTPUT_TOO_LARGE")
         result = await stack.result(exceeds)
@@ -127,8 +127,8 @@ def test_oversized_bytes_of_another_end_are_dropped(status: JobStatus.ValueType)
     async def scenario(stack: Stack) -> None:
         answer = await stack.store("x", status, output_bytes=b"x" * (CAP + 1), output_summary="why")
         assert (answer.stored, answer.current_terminal_status) == (True, status)
-        held = await stack.envelope("x")
-        assert (held.output_bytes, held.checksum, held.output_summary) == (b"", EMPTY, "why")
+        stored = await stack.envelope("x")
+        assert (stored.output_bytes, stored.checksum, stored.output_summary) == (b"", EMPTY, "why")
 
     play(scenario, without=NO_WORKER, MAX_OUTPUT_BYTES=str(CAP))
 
@@ -138,7 +138,7 @@ def test_a_lost_answer_does_not_hide_that_the_output_was_too_large() -> None:
     """A repeated store of the same oversized output finds the failure it made, with the same reason."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
+        job_id = await stack.submit_and_fetch()
         stack.fail(once("StoreResult", Fault.AFTER))
         await stack.report(job_id, output_bytes=b"x" * (CAP + 1))
         assert (await stack.status(job_id)).failure_reason == "OUTPUT_TOO_LARGE"
@@ -147,15 +147,17 @@ def test_a_lost_answer_does_not_hide_that_the_output_was_too_large() -> None:
 
 
 @pytest.mark.req("CH-50", "TQ-090")
-@pytest.mark.parametrize(("held", "reason"), [(FAILED, "ADOPTED_STORED_RESULT"), (CANCELED, ""), (DONE, "")])
-def test_a_job_ends_by_the_envelope_that_is_stored(held: JobStatus.ValueType, reason: str) -> None:
-    """Whatever is reported, the state follows the envelope that was there first, and the race is told of."""
+@pytest.mark.parametrize(
+    ("stored", "reason"), [(FAILED, "ADOPTED_STORED_RESULT"), (CANCELED, ""), (DONE, "")]
+)
+def test_a_job_ends_by_the_envelope_that_is_stored(stored: JobStatus.ValueType, reason: str) -> None:
+    """Whatever is reported, the state follows the envelope that was stored first, and the race is logged."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
-        await stack.store(job_id, held, output_bytes=b"other", output_summary="the first")
+        job_id = await stack.submit_and_fetch()
+        await stack.store(job_id, stored, output_bytes=b"other", output_summary="the first")
         await stack.report(job_id, JOB_OUTCOME_FAILED, failure_reason="the second")
-        assert await stack.ending(job_id) == (held, reason, "the first")
+        assert await stack.read_outcome(job_id) == (stored, reason, "the first")
         assert len(stack.log("terminal_race")) == 1
         assert (await stack.record(job_id)).cancel_reason == ""
 
@@ -163,11 +165,11 @@ def test_a_job_ends_by_the_envelope_that_is_stored(held: JobStatus.ValueType, re
 
 
 @pytest.mark.req("TQ-117", "TQ-121", "CH-56", "CH-61")
-def test_a_job_that_is_not_over_has_no_result() -> None:
+def test_a_job_that_is_not_terminal_has_no_result() -> None:
     """Until the state is terminal the answer is not ready and empty, envelope or not, Result or not."""
 
     async def scenario(stack: Stack) -> None:
-        queued = await stack.submitted()
+        queued = await stack.submit_job()
         assert await stack.result(queued) == GetJobResultResponse(job_id=queued)
         await stack.beat()
         await stack.fetch()
@@ -180,17 +182,17 @@ def test_a_job_that_is_not_over_has_no_result() -> None:
 
 
 @pytest.mark.req("TQ-122", "TQ-152", "TQ-087", "TQ-166", "CH-51", "CH-63")
-@pytest.mark.parametrize("held", [None, FAILED, CANCELED])
-def test_a_terminal_job_without_its_envelope_is_an_anomaly(held: JobStatus.ValueType | None) -> None:
-    """No envelope, or one of another state, is UNAVAILABLE, tried again, and told of with the job's id."""
+@pytest.mark.parametrize("stored", [None, FAILED, CANCELED])
+def test_a_terminal_job_without_its_envelope_is_an_anomaly(stored: JobStatus.ValueType | None) -> None:
+    """No envelope, or one of another state, is UNAVAILABLE, retried, and logged with the job's id."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
+        job_id = await stack.submit_and_fetch()
         await stack.report(job_id)
         stack.deployment.crash("result")
         stack.deployment.start("result")
-        if held is not None:
-            await stack.store(job_id, held)
+        if stored is not None:
+            await stack.store(job_id, stored)
         with pytest.raises(ResultMissing) as missing:
             await stack.result(job_id)
         assert missing.value.grpc == "UNAVAILABLE"
@@ -205,8 +207,8 @@ def test_an_id_without_a_job() -> None:
     """Result answers that it has none; the gateway knows from the job service that there is no such job."""
 
     async def scenario(stack: Stack) -> None:
-        held = await stack.envelope("nobody's")
-        assert (held.found, held.job_id) == (False, "nobody's")
+        stored = await stack.envelope("nobody's")
+        assert (stored.found, stored.job_id) == (False, "nobody's")
         with pytest.raises(Failure) as missing:
             await stack.result("nobody's")
         assert missing.value.grpc == "NOT_FOUND"
@@ -215,13 +217,13 @@ def test_an_id_without_a_job() -> None:
 
 
 @pytest.mark.req("CH-72")
-def test_envelopes_are_kept_up_to_so_many_bytes() -> None:
-    """Beyond the bound the oldest envelopes go."""
+def test_stored_envelopes_are_bounded_by_their_bytes() -> None:
+    """Beyond the bound the oldest envelopes are evicted."""
 
     async def scenario(stack: Stack) -> None:
         for number in range(4):
             await stack.store(f"job-{number}", DONE, output_bytes=b"x" * 1000)
-        held = [(await stack.envelope(f"job-{number}")).found for number in range(4)]
-        assert held == [False, False, True, True]
+        stored = [(await stack.envelope(f"job-{number}")).found for number in range(4)]
+        assert stored == [False, False, True, True]
 
     play(scenario, without=NO_WORKER, MAX_RETAINED_OUTPUT_BYTES="2500")

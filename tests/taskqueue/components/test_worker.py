@@ -1,4 +1,4 @@
-"""The worker: beats, asks, runs and reports, and knows nobody but the coordinator."""
+"""The worker: sends heartbeats, fetches, runs and reports, and calls the coordinator only."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from generated.taskqueue.messages import (
 from handlers.jobs import Job, find_or_any
 from runtime.model.text import sha256_hex
 from runtime.simulation import Exchange, Fault
-from tests.support.taskqueue.fault_plans import failing
+from tests.support.taskqueue.fault_plans import fail_calls
 from tests.support.taskqueue.stack import SPEC, Stack, play
 
 
-def beats(stack: Stack) -> list[float]:
-    """When the worker beat."""
+def heartbeat_times(stack: Stack) -> list[float]:
+    """The times of the worker's heartbeats."""
     return [each.at for each in stack.exchanges if each.name == "WorkerHeartbeat"]
 
 
@@ -37,50 +37,48 @@ def fetches(stack: Stack) -> list[float]:
     return [each.at for each in stack.exchanges if each.name == "FetchWork"]
 
 
-def reports(stack: Stack) -> list[ReportWorkOutcomeRequest]:
+def list_reports(stack: Stack) -> list[ReportWorkOutcomeRequest]:
     return [each.request for each in stack.exchanges if isinstance(each.request, ReportWorkOutcomeRequest)]
 
 
-async def outcome_of(stack: Stack, job_type: str, **spec: Any) -> tuple[int, str, str]:
-    job_id = await stack.submitted(JobSpec(job_type=job_type, **spec))
-    await stack.ended(job_id)
-    return await stack.ending(job_id)
-
-
 @pytest.mark.req("TQ-137", "TQ-097")
-def test_it_beats_while_all_slots_are_busy() -> None:
-    """A beat comes each interval, from start to end of a job that fills the worker."""
+def test_heartbeats_go_on_while_all_slots_are_busy() -> None:
+    """A heartbeat comes each interval, from start to end of a job that fills the worker."""
 
     async def scenario(stack: Stack) -> None:
-        await stack.ended(await stack.submitted(JobSpec(job_type="sleep", work_duration_ms=5000)))
-        assert beats(stack) == pytest.approx([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], abs=0.001)
+        await stack.wait_until_terminal(
+            await stack.submit_job(JobSpec(job_type="sleep", work_duration_ms=5000))
+        )
+        assert heartbeat_times(stack) == pytest.approx([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], abs=0.001)
 
     play(scenario, WORKER_SLOTS="1")
 
 
 @pytest.mark.req("TQ-137", "CH-75")
-def test_a_beat_is_on_time_even_if_the_last_one_failed() -> None:
-    """Neither a slow answer nor none delays the next beat, and no beat is repeated."""
+def test_a_heartbeat_is_on_time_even_if_the_last_one_failed() -> None:
+    """Neither a slow answer nor none delays the next heartbeat, and none is repeated."""
 
     async def scenario(stack: Stack) -> None:
         fates = iter([None, Fault.BEFORE, Fault.TIMEOUT, None])
         stack.fail(lambda each: next(fates, None) if each.name == "WorkerHeartbeat" else None)
         await stack.world.sleep(4.5)
-        assert beats(stack) == pytest.approx([0.0, 1.0, 2.0, 3.0, 4.0], abs=0.001)
+        assert heartbeat_times(stack) == pytest.approx([0.0, 1.0, 2.0, 3.0, 4.0], abs=0.001)
 
     play(scenario)
 
 
 @pytest.mark.req("CH-39")
-@pytest.mark.parametrize(("told_ms", "pause"), [(250, 0.25), (0, 0.5)])
-def test_the_coordinator_sets_the_pace(told_ms: int, pause: float) -> None:
+@pytest.mark.parametrize(("answered_ms", "pause"), [(250, 0.25), (0, 0.5)])
+def test_the_coordinator_sets_the_heartbeat_interval(answered_ms: int, pause: float) -> None:
     """An interval that is answered counts; without one the worker's own does."""
 
     async def scenario(stack: Stack) -> None:
-        answer = WorkerHeartbeatResponse(accepted=True, next_heartbeat_in_ms=told_ms)
+        answer = WorkerHeartbeatResponse(accepted=True, next_heartbeat_in_ms=answered_ms)
         stack.fail(lambda each: answer if each.name == "WorkerHeartbeat" else None)
         await stack.world.sleep(1.1)
-        assert beats(stack) == pytest.approx([pause * number for number in range(int(1.1 / pause) + 1)])
+        assert heartbeat_times(stack) == pytest.approx(
+            [pause * number for number in range(int(1.1 / pause) + 1)]
+        )
 
     play(scenario, HEARTBEAT_INTERVAL_MS="500")
 
@@ -107,9 +105,9 @@ def test_idle_slots_run_a_burst_side_by_side() -> None:
     async def scenario(stack: Stack) -> None:
         await stack.world.sleep(5)
         began = stack.world.monotonic()
-        jobs = [await stack.submitted(JobSpec(job_type="sleep", work_duration_ms=1000)) for _ in range(6)]
+        jobs = [await stack.submit_job(JobSpec(job_type="sleep", work_duration_ms=1000)) for _ in range(6)]
         for job_id in jobs:
-            assert (await stack.ended(job_id)).status == DONE
+            assert (await stack.wait_until_terminal(job_id)).status == DONE
         assert stack.world.monotonic() - began < 2
 
     play(scenario, WORKER_SLOTS="6")
@@ -117,10 +115,10 @@ def test_idle_slots_run_a_burst_side_by_side() -> None:
 
 @pytest.mark.req("TQ-136", "CH-38", "TQ-144", "TQ-016", "TQ-022")
 def test_every_call_has_the_same_name() -> None:
-    """All calls are to the coordinator, under one worker_id, and the beats tell the slots."""
+    """All calls are to the coordinator, under one worker_id, and the heartbeats have the number of slots."""
 
     async def scenario(stack: Stack) -> None:
-        await stack.ended(await stack.submitted())
+        await stack.wait_until_terminal(await stack.submit_job())
         calls = [each for each in stack.exchanges if each.principal == "worker"]
         assert {each.name for each in calls} == {"WorkerHeartbeat", "FetchWork", "ReportWorkOutcome"}
         assert {MessageToDict(each.request)["workerId"] for each in calls} == {"w1"}
@@ -134,8 +132,8 @@ def test_every_call_has_the_same_name() -> None:
 
 @pytest.mark.req("TQ-141", "TQ-140")
 @pytest.mark.parametrize(("hint", "least", "most"), [(200, 45, 51), (1000, 9, 11), (0, 180, 201)])
-def test_it_waits_for_as_long_as_it_is_told(hint: int, least: int, most: int) -> None:
-    """An idle loop asks once each hint, and does not spin even where the hint is missing."""
+def test_an_idle_worker_waits_for_the_retry_hint(hint: int, least: int, most: int) -> None:
+    """An idle loop fetches once each hint, and does not spin even where the hint is missing."""
 
     async def scenario(stack: Stack) -> None:
         idle = FetchWorkResponse(assigned=False, retry_after_ms=hint)
@@ -149,11 +147,11 @@ def test_it_waits_for_as_long_as_it_is_told(hint: int, least: int, most: int) ->
 @pytest.mark.req("TQ-135", "CH-44", "TQ-175")
 @pytest.mark.parametrize(("slots", "seconds"), [("", 2), ("3", 4), ("12", 1)])
 def test_as_many_jobs_run_as_there_are_slots(slots: str, seconds: int) -> None:
-    """Twelve jobs of one second take as many rounds as the slots allow; six slots are the default."""
+    """Twelve jobs of one second need as many rounds as the slots allow; six slots are the default."""
 
     async def scenario(stack: Stack) -> None:
-        jobs = [await stack.submitted(JobSpec(job_type="sleep", work_duration_ms=1000)) for _ in range(12)]
-        ends = [await stack.ended(job_id) for job_id in jobs]
+        jobs = [await stack.submit_job(JobSpec(job_type="sleep", work_duration_ms=1000)) for _ in range(12)]
+        ends = [await stack.wait_until_terminal(job_id) for job_id in jobs]
         rounds = {round((each.finished_at_ms - ends[0].started_at_ms) / 1000) for each in ends}
         assert rounds == set(range(1, seconds + 1))
 
@@ -165,16 +163,16 @@ def test_a_report_is_complete() -> None:
     """Outcome, runtime, summary and bytes are reported, and the bytes of a job are the same each time."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
-        await stack.ended(job_id)
-        (report,) = reports(stack)
+        job_id = await stack.submit_job()
+        await stack.wait_until_terminal(job_id)
+        (report,) = list_reports(stack)
         assert (report.job_id, report.outcome, report.failure_reason) == (job_id, JOB_OUTCOME_SUCCEEDED, "")
         assert (report.runtime_ms, len(report.output_bytes)) == (SPEC.work_duration_ms, 8)
         assert report.output_summary == "sleep made 8 bytes"
-        made = await find_or_any("sleep")(
+        output = await find_or_any("sleep")(
             Job(job_id, "sleep", stack.world, payload_size_bytes=8, max_output_bytes=99)
         )
-        assert made.content == report.output_bytes
+        assert output.content == report.output_bytes
         assert (await stack.result(job_id)).checksum == sha256_hex(report.output_bytes)
 
     play(scenario)
@@ -182,12 +180,12 @@ def test_a_report_is_complete() -> None:
 
 @pytest.mark.req("CH-42", "TQ-143")
 def test_runtime_is_measured_on_the_monotonic_clock() -> None:
-    """A wall clock that steps back during a job leaves its runtime and the order of its stamps alone."""
+    """A wall clock that steps back during a job changes neither its runtime nor the order of its stamps."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.started(JobSpec(job_type="sleep", work_duration_ms=1000))
+        job_id = await stack.submit_and_start(JobSpec(job_type="sleep", work_duration_ms=1000))
         stack.world.step_wall_clock(-60_000)
-        status = await stack.ended(job_id)
+        status = await stack.wait_until_terminal(job_id)
         assert status.created_at_ms <= status.started_at_ms <= status.finished_at_ms
         assert (await stack.result(job_id)).runtime_ms == 1000
 
@@ -195,27 +193,27 @@ def test_runtime_is_measured_on_the_monotonic_clock() -> None:
 
 
 @pytest.mark.req("CH-37", "TQ-057", "TQ-119")
-def test_a_job_that_is_to_fail_does_so_after_its_time() -> None:
-    """The built-in type `fail` lasts as long as it is told to and then fails on purpose."""
+def test_a_job_of_type_fail_fails_after_its_duration() -> None:
+    """The built-in type `fail` lasts as long as its spec says and then fails on purpose."""
 
     async def scenario(stack: Stack) -> None:
-        ending = await outcome_of(stack, "fail", work_duration_ms=700)
+        ending = await stack.run_to_end("fail", work_duration_ms=700)
         assert ending == (FAILED, "SIMULATED_FAILURE", "SIMULATED_FAILURE")
-        assert reports(stack)[0].runtime_ms == 700
+        assert list_reports(stack)[0].runtime_ms == 700
 
     play(scenario)
 
 
 @pytest.mark.req("CH-53", "TQ-093", "CH-37", "TQ-175")
 @pytest.mark.parametrize(("size", "fits"), [(0, True), (100, True), (101, False), (2**32 - 1, False)])
-def test_a_payload_above_the_cap_is_not_even_made(size: int, fits: bool) -> None:
-    """The worker sees from the spec that an output is too large, and reports that instead of bytes."""
+def test_an_output_above_the_cap_is_never_produced(size: int, fits: bool) -> None:
+    """The worker reads from the spec that an output is too large, and reports that instead of bytes."""
 
     async def scenario(stack: Stack) -> None:
-        status, reason, summary = await outcome_of(stack, "x", payload_size_bytes=size)
+        status, reason, summary = await stack.run_to_end("x", payload_size_bytes=size)
         assert (status, reason) == ((DONE, "") if fits else (FAILED, "OUTPUT_TOO_LARGE"))
         assert fits or summary.startswith(f"OUTPUT_TOO_LARGE: {size} bytes")
-        (report,) = reports(stack)
+        (report,) = list_reports(stack)
         assert report.outcome == (JOB_OUTCOME_SUCCEEDED if fits else JOB_OUTCOME_FAILED)
         assert len(report.output_bytes) == (size if fits else 0)
 
@@ -223,29 +221,29 @@ def test_a_payload_above_the_cap_is_not_even_made(size: int, fits: bool) -> None
 
 
 @pytest.mark.req("CH-35", "TQ-156")
-def test_a_report_that_never_arrives_is_given_up() -> None:
-    """After four attempts the slot is free again, and the job is told of by its id."""
+def test_a_report_that_never_arrives_is_dropped_after_four_attempts() -> None:
+    """After four attempts the slot is free again, and the job's id is logged."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
-        stack.fail(failing("ReportWorkOutcome"))
+        job_id = await stack.submit_job()
+        stack.fail(fail_calls("ReportWorkOutcome"))
         await stack.world.sleep(3)
-        assert len(reports(stack)) == 4
+        assert len(list_reports(stack)) == 4
         assert "its outcome could not be reported" in stack.anomalies(job_id)[0]
         stack.heal()
-        assert (await stack.ended(await stack.submitted())).status == DONE
+        assert (await stack.wait_until_terminal(await stack.submit_job())).status == DONE
 
     play(scenario, WORKER_SLOTS="1")
 
 
 @pytest.mark.req("CH-33", "CH-75")
 def test_a_fetch_is_not_repeated_at_once() -> None:
-    """After a failed fetch the worker waits an interval, and tells of it."""
+    """After a failed fetch the worker waits an interval, and logs it."""
 
     async def scenario(stack: Stack) -> None:
         await stack.world.sleep(0.3)
         before = len(stack.exchanges)
-        stack.fail(failing("FetchWork"))
+        stack.fail(fail_calls("FetchWork"))
         await stack.world.sleep(2.9)
         assert 2 <= stack.calls("worker", before).count("FetchWork") <= 4
         assert {line["grpc_code"] for line in stack.log("fetch_failed")} == {"UNAVAILABLE"}
@@ -254,41 +252,41 @@ def test_a_fetch_is_not_repeated_at_once() -> None:
 
 
 @pytest.mark.req("TQ-179", "CH-86", "CH-81")
-def test_it_tells_that_it_began_even_if_nobody_listens() -> None:
-    """The loop and the first beat are in the log at any level, with the coordinator down."""
+def test_the_start_is_logged_even_without_a_coordinator() -> None:
+    """The loop and the first heartbeat are in the log at any level, with the coordinator down."""
 
     async def scenario(stack: Stack) -> None:
         await stack.world.sleep(5)
-        told = [line["event"] for line in stack.log() if line["service"] == "worker"]
-        assert told == ["worker_loop_started", "heartbeat_attempt"]
+        events = [line["event"] for line in stack.log() if line["service"] == "worker"]
+        assert events == ["worker_loop_started", "heartbeat_attempt"]
 
     play(scenario, without=("coordinator",), LOG_LEVEL="ERROR")
 
 
 @pytest.mark.req("CH-45")
-def test_it_finishes_what_it_has_when_it_is_told_to_stop() -> None:
-    """A stop lets running jobs end and be reported, still beating, and fetches nothing more."""
+def test_running_jobs_end_before_the_worker_stops() -> None:
+    """A stop lets running jobs end and be reported, heartbeats go on, and nothing more is fetched."""
 
     async def scenario(stack: Stack) -> None:
-        first = await stack.started(JobSpec(job_type="sleep", work_duration_ms=2500))
-        waiting = await stack.submitted()
+        first = await stack.submit_and_start(JobSpec(job_type="sleep", work_duration_ms=2500))
+        waiting = await stack.submit_job()
         stopping = asyncio.create_task(stack.deployment.nodes.pop("worker").stop())
         await stack.world.sleep(2.0)
         assert not stopping.done()
         await stopping
         assert (await stack.status(first)).status == DONE
         assert not (await stack.record(waiting)).summary.started_at_ms
-        assert max(beats(stack)) > 1.9
+        assert max(heartbeat_times(stack)) > 1.9
 
     play(scenario, WORKER_SLOTS="1")
 
 
 @pytest.mark.req("CH-45")
-def test_what_is_cut_off_is_told_of() -> None:
+def test_a_job_cut_off_at_the_end_of_the_grace_is_logged() -> None:
     """A job that outlasts the grace is named when its worker is stopped for good."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.started(JobSpec(job_type="sleep", work_duration_ms=60_000))
+        job_id = await stack.submit_and_start(JobSpec(job_type="sleep", work_duration_ms=60_000))
         node = stack.deployment.nodes["worker"]
         (background,) = vars(node)["_background"]
         background.cancel()
@@ -300,11 +298,11 @@ def test_what_is_cut_off_is_told_of() -> None:
 
 
 @pytest.mark.req("CH-34")
-def test_a_report_that_is_refused_is_told_of() -> None:
-    """An outcome that nobody wants is not lost without a word."""
+def test_a_refused_report_is_logged() -> None:
+    """An outcome that the coordinator does not accept is logged with its job."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
+        job_id = await stack.submit_job()
 
         def plan(exchange: Exchange) -> Any:
             return exchange.method.response() if exchange.name == "ReportWorkOutcome" else None

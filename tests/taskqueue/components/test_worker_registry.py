@@ -29,18 +29,18 @@ class Fixture:
         assert found is not None
         return found
 
-    def ask(self, seconds: float | None = None) -> Call:
+    def open_fetch(self, seconds: float | None = None) -> Call:
         deadline = None if seconds is None else self.world.seconds + seconds
         call = make_call(self.world, deadline=deadline)
         self.worker.open_fetches.add(call)
         return call
 
-    def unaccounted(self) -> list[str]:
+    def list_unaccounted(self) -> list[str]:
         return list(self.registry.mark_unaccounted(self.worker))
 
 
 @pytest.mark.req("TQ-138", "TQ-139")
-def test_silence_and_return() -> None:
+def test_a_silent_worker_is_new_again_after_its_return() -> None:
     """A worker is new once, available until its timeout, and new again after it."""
     fixture = Fixture()
     assert not fixture.beat()
@@ -53,11 +53,11 @@ def test_silence_and_return() -> None:
 
 
 @pytest.mark.req("CH-32", "CH-40")
-def test_what_is_assigned_to_a_silent_worker_is_taken_away_whenever_it_comes() -> None:
-    """A job that an open request still brings to a silent worker is found by the next sweep."""
+def test_jobs_assigned_to_a_silent_worker_are_found_by_the_next_sweep() -> None:
+    """A job that an open request assigns to a worker which is silent already is ended by the next sweep."""
     fixture = Fixture()
     worker = fixture.worker
-    call = fixture.ask()
+    call = fixture.open_fetch()
     worker.assigned["a"] = None
     fixture.world.seconds += TIMEOUT + 1
     (silent,) = fixture.registry.expire_silent()
@@ -70,8 +70,8 @@ def test_what_is_assigned_to_a_silent_worker_is_taken_away_whenever_it_comes() -
     assert list(fixture.registry.expire_silent()) == []
 
 
-def test_an_assignment_is_known_by_job_and_worker() -> None:
-    """Who runs a job is known until it is released."""
+def test_an_assignment_is_found_by_job_and_worker() -> None:
+    """A job's worker is known until the job is released."""
     fixture = Fixture()
     fixture.worker.assigned["a"] = None
     runs = fixture.registry.is_assigned
@@ -80,45 +80,45 @@ def test_an_assignment_is_known_by_job_and_worker() -> None:
     assert not runs("a")
 
 
-@pytest.mark.parametrize(("asking", "told"), [(0, []), (1, []), (2, ["a"]), (3, ["a", "b"])])
-def test_more_jobs_and_requests_than_slots_do_not_add_up(asking: int, told: list[str]) -> None:
-    """As many of the oldest jobs are told of as exceed the slots, each once."""
+@pytest.mark.parametrize(("open_fetches", "unaccounted"), [(0, []), (1, []), (2, ["a"]), (3, ["a", "b"])])
+def test_jobs_in_excess_of_the_slots_are_unaccounted(open_fetches: int, unaccounted: list[str]) -> None:
+    """As many of the oldest jobs are unaccounted as exceed the slots, each reported once."""
     fixture = Fixture(slots=3)
     fixture.worker.assigned.update({"a": None, "b": None})
-    for _ in range(asking):
-        fixture.ask()
-    assert fixture.unaccounted() == told
-    assert fixture.unaccounted() == []
+    for _ in range(open_fetches):
+        fixture.open_fetch()
+    assert fixture.list_unaccounted() == unaccounted
+    assert fixture.list_unaccounted() == []
 
 
-def test_requests_that_nobody_waits_for_do_not_count() -> None:
-    """A request whose caller is gone or out of time says nothing about a slot."""
+def test_canceled_and_expired_requests_do_not_count() -> None:
+    """A request whose caller is gone or whose deadline is over says nothing about a slot."""
     fixture = Fixture(slots=2)
     fixture.worker.assigned["a"] = None
-    fixture.ask().gone = True
-    fixture.ask(seconds=0.0)
-    fixture.ask()
-    assert fixture.unaccounted() == []
-    fixture.ask()
-    assert fixture.unaccounted() == ["a"]
+    fixture.open_fetch().gone = True
+    fixture.open_fetch(seconds=0.0)
+    fixture.open_fetch()
+    assert fixture.list_unaccounted() == []
+    fixture.open_fetch()
+    assert fixture.list_unaccounted() == ["a"]
 
 
 @pytest.mark.req("CH-38")
-def test_a_worker_of_unknown_size_is_not_suspected() -> None:
+def test_a_worker_of_unknown_capacity_is_not_suspected() -> None:
     """Without a capacity hint nothing is known, and nothing concluded."""
     fixture = Fixture(slots=0)
     fixture.worker.assigned["a"] = None
-    fixture.ask()
-    assert (fixture.unaccounted(), fixture.registry.remove_abandoned(fixture.worker)) == ([], [])
+    fixture.open_fetch()
+    assert (fixture.list_unaccounted(), fixture.registry.remove_abandoned(fixture.worker)) == ([], [])
 
 
 @pytest.mark.req("CH-32")
-def test_a_job_is_given_up_when_no_slot_had_it_for_the_timeout() -> None:
-    """It takes the timeout, and all slots asking once more, until a job counts as abandoned."""
+def test_a_job_without_a_slot_is_abandoned_after_the_timeout() -> None:
+    """A job counts as abandoned after the timeout, and once all slots have asked again."""
     fixture = Fixture(slots=1)
     fixture.worker.assigned["a"] = None
-    call = fixture.ask()
-    assert fixture.unaccounted() == ["a"]
+    call = fixture.open_fetch()
+    assert fixture.list_unaccounted() == ["a"]
     assert fixture.registry.remove_abandoned(fixture.worker) == []
     fixture.world.seconds += TIMEOUT
     fixture.beat()
@@ -126,16 +126,16 @@ def test_a_job_is_given_up_when_no_slot_had_it_for_the_timeout() -> None:
     fixture.world.seconds += 0.001
     fixture.worker.open_fetches.discard(call)
     assert fixture.registry.remove_abandoned(fixture.worker) == []
-    fixture.ask()
+    fixture.open_fetch()
     assert fixture.registry.remove_abandoned(fixture.worker) == ["a"]
     assert not fixture.registry.is_assigned("a")
 
 
 @pytest.mark.req("CH-32")
-def test_a_job_nobody_missed_is_not_given_up() -> None:
+def test_a_job_that_was_accounted_for_is_not_abandoned() -> None:
     """All slots asking at once says nothing against a job that was not missing before."""
     fixture = Fixture(slots=1)
-    fixture.ask()
+    fixture.open_fetch()
     fixture.world.seconds += TIMEOUT - 1
     fixture.worker.assigned["a"] = None
     assert fixture.registry.remove_abandoned(fixture.worker) == []

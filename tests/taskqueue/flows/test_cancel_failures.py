@@ -1,4 +1,4 @@
-"""Cancelling when a step fails or something comes between: the job is put back, flagged, or told of."""
+"""Cancel when a step fails or another call comes between: the job is put back, flagged, or logged."""
 
 from __future__ import annotations
 
@@ -15,29 +15,23 @@ from generated.taskqueue.messages import (
     DeleteJobIfStatusRequest,
     EnqueueJobRequest,
     EnqueueJobResponse,
-    RemoveJobIfPresentResponse,
     TransitionJobStatusRequest,
 )
 from runtime.call.conditions import Failure
-from runtime.simulation import Exchange, Fault
-from tests.support.taskqueue.fault_plans import before, failing
+from runtime.simulation import Fault
+from tests.support.taskqueue.fault_plans import before, fail_calls, not_in_queue
 from tests.support.taskqueue.stack import NO_WORKER, Stack, play
-
-
-def not_in_queue(exchange: Exchange) -> RemoveJobIfPresentResponse | None:
-    """The queue says that it does not have the job."""
-    return RemoveJobIfPresentResponse(removed=False) if exchange.name == "RemoveJobIfPresent" else None
 
 
 @pytest.mark.req("CH-48", "TQ-086", "TQ-082", "CH-75")
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER, Fault.TIMEOUT])
 @pytest.mark.parametrize("name", ["RemoveJobIfPresent", "StoreResult"])
-def test_a_cancel_that_breaks_off_puts_the_job_back(name: str, fault: Fault) -> None:
-    """The job is in the queue again, told of, and the client may try again, which then succeeds."""
+def test_an_interrupted_cancel_requeues_the_job(name: str, fault: Fault) -> None:
+    """The job is in the queue again, an anomaly is logged, and the client's next attempt succeeds."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
-        stack.fail(failing(name, fault=fault, principal="gateway"))
+        job_id = await stack.submit_job()
+        stack.fail(fail_calls(name, fault=fault, principal="gateway"))
         before = len(stack.exchanges)
         with pytest.raises(Failure) as failed:
             await stack.cancel(job_id)
@@ -56,11 +50,11 @@ def test_a_cancel_that_breaks_off_puts_the_job_back(name: str, fault: Fault) -> 
 
 @pytest.mark.req("CH-48", "CH-36")
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER])
-def test_a_cancel_whose_swap_fails_is_put_back_too(fault: Fault) -> None:
-    """If the swap did apply, the client's next try finds the job canceled; if not, it cancels it."""
+def test_a_cancel_whose_swap_fails_requeues_the_job_too(fault: Fault) -> None:
+    """If the swap did apply, the client's next attempt finds the job canceled; if not, it cancels it."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
+        job_id = await stack.submit_job()
         tries = iter([fault])
         stack.fail(lambda each: next(tries, None) if each.name == "TransitionJobStatus" else None)
         assert (await stack.cancel(job_id)).current_status == CANCELED
@@ -72,14 +66,14 @@ def test_a_cancel_whose_swap_fails_is_put_back_too(fault: Fault) -> None:
 
 @pytest.mark.req("CH-48", "CH-62", "TQ-082", "TQ-166")
 @pytest.mark.parametrize(
-    "put_back", [Fault.BEFORE, EnqueueJobResponse(accepted=False)], ids=["fails", "refused"]
+    "requeue", [Fault.BEFORE, EnqueueJobResponse(accepted=False)], ids=["fails", "refused"]
 )
-def test_a_job_that_cannot_be_put_back_is_told_of(put_back: Any) -> None:
-    """There is one attempt; its failure leaves a line, and the client's next try finds the job stranded."""
+def test_a_failed_requeue_is_logged(requeue: Any) -> None:
+    """There is one attempt; its failure is logged, and the client's next cancel finds the job stranded."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
-        fates = {"StoreResult": Fault.BEFORE, "EnqueueJob": put_back}
+        job_id = await stack.submit_job()
+        fates = {"StoreResult": Fault.BEFORE, "EnqueueJob": requeue}
         stack.fail(lambda each: fates.get(each.name))
         answer = await stack.cancel(job_id)
         assert stack.calls("gateway").count("EnqueueJob") == 2  # that of the submit, and one
@@ -97,9 +91,9 @@ def test_a_cancel_that_loses_its_race_sets_the_flag() -> None:
     """A job that starts while it is withdrawn is canceled like one that runs."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
+        job_id = await stack.submit_job()
         start = TransitionJobStatusRequest(job_id=job_id, expected_from_status=QUEUED, to_status=RUNNING)
-        stack.fail(before("TransitionJobStatus", lambda: stack.slip_in("transition_job_status", start)))
+        stack.fail(before("TransitionJobStatus", lambda: stack.call_at_once("transition_job_status", start)))
         answer = await stack.cancel(job_id)
         assert (answer.accepted, answer.current_status) == (True, RUNNING)
         assert (await stack.record(job_id)).summary.cancel_requested
@@ -115,7 +109,7 @@ def test_a_cancel_that_meets_another_envelope_is_lost() -> None:
     """An envelope that says DONE is not overruled; the job goes back into the queue, flagged."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
+        job_id = await stack.submit_job()
         await stack.store(job_id, DONE, output_bytes=b"x")
         answer = await stack.cancel(job_id)
         assert answer.current_status == QUEUED
@@ -128,14 +122,16 @@ def test_a_cancel_that_meets_another_envelope_is_lost() -> None:
 
 
 @pytest.mark.req("CH-16", "CH-66")
-def test_a_job_that_vanishes_during_the_cancel_is_not_found() -> None:
-    """A submit that is taken back under the cancel leaves nothing to put back."""
+def test_a_job_that_is_deleted_during_the_cancel_is_not_found() -> None:
+    """If the submit is compensated during the cancel, there is no job to put back."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
+        job_id = await stack.submit_job()
         delete = DeleteJobIfStatusRequest(job_id=job_id, expected_status=QUEUED)
         stack.fail(
-            before("TransitionJobStatus", lambda: stack.slip_in("delete_job_if_status", delete, "gateway"))
+            before(
+                "TransitionJobStatus", lambda: stack.call_at_once("delete_job_if_status", delete, "gateway")
+            )
         )
         with pytest.raises(JobNotFound):
             await stack.cancel(job_id)
@@ -145,16 +141,12 @@ def test_a_job_that_vanishes_during_the_cancel_is_not_found() -> None:
 
 
 @pytest.mark.req("CH-08")
-def test_the_first_reason_is_kept() -> None:
-    """A cancel that comes after a flag has the reason that was given first."""
+def test_the_first_reason_stays() -> None:
+    """A cancel after a flag has the reason that came first."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
-        stack.fail(
-            lambda each: (
-                RemoveJobIfPresentResponse(removed=False) if each.name == "RemoveJobIfPresent" else None
-            )
-        )
+        job_id = await stack.submit_job()
+        stack.fail(not_in_queue)
         await stack.cancel(job_id, "first")
         stack.heal()
         enqueue = EnqueueJobRequest(job_id=job_id)

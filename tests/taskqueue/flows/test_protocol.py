@@ -1,4 +1,4 @@
-"""What holds of all flows together: who calls whom, what may be repeated, what reading changes."""
+"""Properties of all flows: the caller matrix, repeatable calls, and reads without side effects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from generated.taskqueue.messages import (
 )
 from generated.taskqueue.system import SYSTEM
 from runtime.simulation import Exchange, Fault
-from tests.support.taskqueue.fault_plans import failing, once
+from tests.support.taskqueue.fault_plans import fail_calls, once
 from tests.support.taskqueue.stack import Stack, play
 
 REPEATABLE = [
@@ -36,32 +36,32 @@ REPEATABLE = [
 ]
 
 
-async def everything(stack: Stack) -> None:
-    """Every kind of life a job can have, with a failure on the way that calls for compensation."""
-    done = await stack.submitted(key="k")
-    failed = await stack.submitted(JobSpec(job_type="fail", work_duration_ms=100))
-    running = await stack.submitted(JobSpec(job_type="sleep", work_duration_ms=2000))
+async def play_everything(stack: Stack) -> None:
+    """Play every kind of life that a job can have, with a failure that needs compensation."""
+    ended = await stack.submit_job(key="k")
+    failed = await stack.submit_job(JobSpec(job_type="fail", work_duration_ms=100))
+    running = await stack.submit_job(JobSpec(job_type="sleep", work_duration_ms=2000))
     await stack.world.sleep(1.0)
-    waiting = await stack.submitted()
+    waiting = await stack.submit_job()
     await stack.cancel(waiting)
     await stack.cancel(running)
     for name in ("EnqueueJob", "StoreResult"):
-        stack.fail(failing(name, principal="gateway"))
+        stack.fail(fail_calls(name, principal="gateway"))
         await asyncio.gather(stack.submit(), stack.cancel(failed), return_exceptions=True)
         stack.heal()
-    await stack.rest(20)
+    await stack.wait_until_idle(20)
     stack.fail(once("TransitionJobStatus", Fault.BEFORE))
-    rescued = await stack.submitted()
-    for job_id in (done, failed, running, waiting, rescued):
-        await stack.ended(job_id)
+    rescued = await stack.submit_job()
+    for job_id in (ended, failed, running, waiting, rescued):
+        await stack.wait_until_terminal(job_id)
         assert (await stack.result(job_id)).result_ready
     await stack.list()
 
 
 @pytest.mark.req("TQ-020", "TQ-021", "TQ-022", "TQ-023", "TQ-060", "CH-01", "CH-02")
-def test_nobody_calls_outside_the_matrix() -> None:
-    """Over every flow, each caller stays within its row, and within the conditions in it."""
-    stack = play(everything, WORKER_SLOTS="1")
+def test_no_call_is_outside_the_caller_matrix() -> None:
+    """Over every flow, each caller stays within its row of the matrix, and within its conditions."""
+    stack = play(play_everything, WORKER_SLOTS="1")
     for each in stack.exchanges:
         permission = SYSTEM.matrix[each.method.path][each.principal]
         assert all(getattr(each.request, name) == value for name, value in permission.only.items())
@@ -72,16 +72,18 @@ def test_nobody_calls_outside_the_matrix() -> None:
 
 
 @pytest.mark.req("TQ-060", "TQ-086", "TQ-084", "TQ-055")
-def test_the_gateway_moves_jobs_in_one_way_only() -> None:
-    """The gateway asks for QUEUED to CANCELED and stores CANCELED; everything else is the coordinator's."""
-    stack = play(everything, WORKER_SLOTS="1")
-    moves = {
+def test_the_gateway_makes_one_transition_only() -> None:
+    """The gateway asks for QUEUED to CANCELED and stores CANCELED; all others are the coordinator's."""
+    stack = play(play_everything, WORKER_SLOTS="1")
+    transitions = {
         (each.principal, each.request.actor, each.request.expected_from_status, each.request.to_status)
         for each in stack.exchanges
         if isinstance(each.request, TransitionJobStatusRequest)
     }
-    assert {move for move in moves if move[0] == "gateway"} == {("gateway", "gateway", QUEUED, CANCELED)}
-    assert all(caller == actor for caller, actor, *_ in moves)
+    assert {each for each in transitions if each[0] == "gateway"} == {
+        ("gateway", "gateway", QUEUED, CANCELED)
+    }
+    assert all(caller == actor for caller, actor, *_ in transitions)
     stored = {
         (each.principal, each.request.terminal_status)
         for each in stack.exchanges
@@ -93,8 +95,8 @@ def test_the_gateway_moves_jobs_in_one_way_only() -> None:
 
 @pytest.mark.req("TQ-113", "TQ-114", "TQ-221", "TQ-116")
 @pytest.mark.parametrize("name", REPEATABLE)
-def test_a_call_that_may_be_repeated_does_no_harm_twice(name: str) -> None:
-    """Each method that the spec calls repeatable is delivered twice throughout, and nothing comes of it."""
+def test_a_repeatable_call_may_be_delivered_twice(name: str) -> None:
+    """Each method that the spec calls repeatable is delivered twice throughout, without any difference."""
 
     def twice(exchange: Exchange) -> Fault | None:
         keyless = isinstance(exchange.request, SubmitJobRequest) and not exchange.request.client_request_id
@@ -103,10 +105,10 @@ def test_a_call_that_may_be_repeated_does_no_harm_twice(name: str) -> None:
 
     async def scenario(stack: Stack) -> None:
         stack.fail(twice)
-        jobs = [await stack.submitted(key=f"k{number}") for number in range(4)]
-        failing_job = await stack.submitted(JobSpec(job_type="fail"), "f")
+        jobs = [await stack.submit_job(key=f"k{number}") for number in range(4)]
+        failing_job = await stack.submit_job(JobSpec(job_type="fail"), "f")
         await stack.cancel(jobs[3])
-        ends = [(await stack.ended(job_id)).status for job_id in [*jobs, failing_job]]
+        ends = [(await stack.wait_until_terminal(job_id)).status for job_id in [*jobs, failing_job]]
         assert ends[:3] == [DONE, DONE, DONE]
         assert (ends[3] in (CANCELED, DONE), ends[4]) == (True, FAILED)
         await stack.world.sleep(2)
@@ -120,18 +122,18 @@ def test_a_call_that_may_be_repeated_does_no_harm_twice(name: str) -> None:
 
 
 @pytest.mark.req("TQ-004", "TQ-005", "TQ-113")
-def test_reading_changes_nothing() -> None:
+def test_reads_change_nothing() -> None:
     """Two reads in a row, in any state of a job, are the same."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
-        seen = set()
+        job_id = await stack.submit_job()
+        statuses = set()
         while (status := await stack.status(job_id)).status != DONE:
             again = await stack.status(job_id)
             assert again == status or again.status != status.status
-            seen.add(status.status)
+            statuses.add(status.status)
             await stack.world.sleep(0.05)
-        assert JobStatus.RUNNING in seen
+        assert JobStatus.RUNNING in statuses
         assert await stack.status(job_id) == status
         assert await stack.result(job_id) == await stack.result(job_id)
         assert await stack.list() == await stack.list()
@@ -140,18 +142,18 @@ def test_reading_changes_nothing() -> None:
 
 
 @pytest.mark.req("TQ-012", "TQ-220")
-def test_a_new_gateway_answers_like_the_old_one() -> None:
-    """The gateway keeps nothing: after a restart all jobs are there, with their keys and results."""
+def test_a_restarted_gateway_answers_like_before() -> None:
+    """The gateway has no state: after a restart all jobs are there, with their keys and results."""
 
     async def scenario(stack: Stack) -> None:
-        done, waiting = await stack.submitted(key="k"), await stack.submitted()
-        await stack.ended(done)
-        before = await stack.status(done), await stack.result(done)
+        ended, waiting = await stack.submit_job(key="k"), await stack.submit_job()
+        await stack.wait_until_terminal(ended)
+        before = await stack.status(ended), await stack.result(ended)
         stack.deployment.crash("gateway")
         stack.deployment.start("gateway")
-        assert (await stack.status(done), await stack.result(done)) == before
-        assert await stack.submitted(key="k") == done
-        assert (await stack.ended(waiting)).status == DONE
+        assert (await stack.status(ended), await stack.result(ended)) == before
+        assert await stack.submit_job(key="k") == ended
+        assert (await stack.wait_until_terminal(waiting)).status == DONE
 
     play(scenario)
 
@@ -162,16 +164,16 @@ def test_a_component_that_is_down_is_unavailable(node: str, unaffected: set[str]
     """Whatever needs the component is UNAVAILABLE, and whatever does not goes on."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
+        job_id = await stack.submit_job()
         stack.deployment.crash(node)
-        asked: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+        calls: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
             "submit": stack.submit,
             "status": lambda: stack.status(job_id),
             "result": lambda: stack.result(job_id),
             "cancel": lambda: stack.cancel(job_id),
             "list": stack.list,
         }
-        for name, ask in asked.items():
+        for name, ask in calls.items():
             (outcome,) = await asyncio.gather(ask(), return_exceptions=True)
             code = getattr(outcome, "grpc", "OK")
             assert code == ("OK" if name in unaffected else "UNAVAILABLE"), name
@@ -180,13 +182,13 @@ def test_a_component_that_is_down_is_unavailable(node: str, unaffected: set[str]
 
 
 @pytest.mark.req("TQ-165", "TQ-163")
-def test_every_refusal_leaves_one_line_where_it_was_made() -> None:
-    """Each answer that is not OK is in the log of the one who gave it, once, with its code."""
+def test_every_refusal_is_logged_once_by_the_refusing_node() -> None:
+    """Each answer that is not OK is in the log of the node that refused, once, with its code."""
 
     async def scenario(stack: Stack) -> None:
         await stack.submit(key="k")
         call = stack.call
-        asked = [
+        calls = [
             stack.submit(JobSpec()),
             stack.submit(JobSpec(job_type="other"), "k"),
             stack.status("nobody's"),
@@ -196,7 +198,7 @@ def test_every_refusal_leaves_one_line_where_it_was_made() -> None:
             stack.queue.remove_job_if_present(RemoveJobIfPresentRequest(), call("gateway")),
             stack.jobs.delete_job_if_status(DeleteJobIfStatusRequest(), call("gateway")),
         ]
-        outcomes = [await asyncio.gather(each, return_exceptions=True) for each in asked]
+        outcomes = [await asyncio.gather(each, return_exceptions=True) for each in calls]
         codes = [getattr(outcome, "grpc", "OK") for (outcome,) in outcomes]
         assert "OK" not in codes
         answered = {str(each.method) for each in stack.exchanges if each.failure is not None}

@@ -1,4 +1,4 @@
-"""No flow of the taskqueue can leave out a step that its transition comes after, in either design."""
+"""No flow of the taskqueue can omit a step that its transition comes after, in either design."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 
 class Forgetful:
-    """Says that it has stored an envelope, and calls no component for it."""
+    """Claims to have stored an envelope, and calls no component for it."""
 
     async def store_result(self, request: StoreResultRequest, _call: Call) -> StoreResultResponse:
         return StoreResultResponse(stored=True, current_terminal_status=request.terminal_status)
@@ -30,10 +30,10 @@ class Forgetful:
 
 @pytest.mark.req("TQ-058", "TQ-060", "TQ-086")
 def test_a_queued_cancel_without_its_envelope_is_refused() -> None:
-    """A gateway that forgets the envelope cannot cancel: the job is put back and runs."""
+    """A gateway that omits the envelope cannot cancel: the job is requeued and runs."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
+        job_id = await stack.submit_job()
         gateway: Any = stack.deployment.nodes["gateway"].handlers["gateway"]
         gateway._results = Forgetful()
         with pytest.raises(Failure) as refused:
@@ -46,14 +46,14 @@ def test_a_queued_cancel_without_its_envelope_is_refused() -> None:
         )
         assert "TransitionJobStatus" not in stack.calls("gateway")
         stack.deployment.start("worker")
-        assert (await stack.ended(job_id)).status == DONE
+        assert (await stack.wait_until_terminal(job_id)).status == DONE
 
     play(scenario, without=NO_WORKER)
 
 
 @pytest.mark.req("TQ-066", "CH-89", "TQ-060")
-def test_it_is_refused_within_a_process_as_well() -> None:
-    """The components of a monolith node keep the same order, although no call leaves the process."""
+def test_the_order_holds_within_a_process_as_well() -> None:
+    """The components of a monolith node have the same order, although no call crosses a process boundary."""
 
     async def run(world: SimulatedWorld) -> None:
         deployment = SimulatedDeployment(SYSTEM, "monolith", world)

@@ -1,4 +1,4 @@
-"""How jobs end: the envelope first, then the state, whoever reports what and however often."""
+"""How jobs end: the envelope first, then the state, for any report and any number of reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from generated.taskqueue.messages import (
 from runtime.call.conditions import Failure
 from runtime.model.text import sha256_hex
 from runtime.simulation import Fault
-from tests.support.taskqueue.fault_plans import before, failing, once, ring
+from tests.support.taskqueue.fault_plans import before, fail_calls, notify_at, once
 from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 EMPTY = sha256_hex(b"")
@@ -34,14 +34,14 @@ def test_a_success_stores_then_ends() -> None:
     """The report is read against the record, the envelope is stored, and only then the state changes."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
+        job_id = await stack.submit_and_fetch()
         before = len(stack.exchanges)
         output = bytes(range(256))
         answer = await stack.report(job_id, runtime_ms=12, output_summary="fine", output_bytes=output)
         assert answer.accepted
         assert stack.calls("coordinator", before) == ["GetJobRecord", "StoreResult", "TransitionJobStatus"]
         result = await stack.result(job_id)
-        assert await stack.ending(job_id) == (DONE, "", "fine")
+        assert await stack.read_outcome(job_id) == (DONE, "", "fine")
         assert (result.output_bytes, result.checksum, result.runtime_ms) == (output, sha256_hex(output), 12)
 
     play(scenario, without=NO_WORKER)
@@ -49,36 +49,36 @@ def test_a_success_stores_then_ends() -> None:
 
 @pytest.mark.req("TQ-057", "TQ-084", "TQ-091", "TQ-119", "CH-09")
 @pytest.mark.parametrize(
-    ("reason", "summary", "told"),
+    ("reason", "summary", "reason_and_summary"),
     [
         ("broke", "it broke", ("broke", "it broke")),
         ("broke", "", ("broke", "broke")),
         ("", "", ("UNKNOWN_FAILURE", "UNKNOWN_FAILURE")),
     ],
 )
-def test_a_failure_says_why(reason: str, summary: str, told: tuple[str, str]) -> None:
-    """The reason is in the status and the envelope says why, even if the worker did not."""
+def test_a_failure_has_its_reason(reason: str, summary: str, reason_and_summary: tuple[str, str]) -> None:
+    """The reason is in the status and in the envelope, even if the worker gave none."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
+        job_id = await stack.submit_and_fetch()
         await stack.report(job_id, JOB_OUTCOME_FAILED, failure_reason=reason, output_summary=summary)
-        assert await stack.ending(job_id) == (FAILED, *told)
+        assert await stack.read_outcome(job_id) == (FAILED, *reason_and_summary)
 
     play(scenario, without=NO_WORKER)
 
 
 @pytest.mark.req("CH-47")
 @pytest.mark.parametrize("flagged", [True, False])
-def test_a_worker_that_cancels_by_itself(flagged: bool) -> None:
+def test_a_worker_that_cancels_without_a_request(flagged: bool) -> None:
     """With the flag it is a cancel; without it the worker gave up, and the job failed."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
+        job_id = await stack.submit_and_fetch()
         if flagged:
             await stack.cancel(job_id)
         await stack.report(job_id, JOB_OUTCOME_CANCELED)
         wanted = (CANCELED, "", "canceled while running")
-        assert await stack.ending(job_id) == (
+        assert await stack.read_outcome(job_id) == (
             wanted if flagged else (FAILED, "WORKER_CANCELED", "WORKER_CANCELED")
         )
 
@@ -87,14 +87,14 @@ def test_a_worker_that_cancels_by_itself(flagged: bool) -> None:
 
 @pytest.mark.req("CH-46", "CH-08", "TQ-059", "TQ-104", "TQ-120")
 @pytest.mark.parametrize("outcome", [JOB_OUTCOME_SUCCEEDED, JOB_OUTCOME_FAILED])
-def test_a_cancel_in_time_wins_whatever_is_reported(outcome: JobOutcome.ValueType) -> None:
-    """A flag that is up when the report comes makes the job CANCELED, with the client's reason."""
+def test_a_cancel_in_time_wins_over_any_report(outcome: JobOutcome.ValueType) -> None:
+    """A flag that is set when the report comes makes the job CANCELED, with the client's reason."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
+        job_id = await stack.submit_and_fetch()
         await stack.cancel(job_id, "changed my mind")
         await stack.report(job_id, outcome, failure_reason="x", output_bytes=b"x", runtime_ms=7)
-        assert await stack.ending(job_id) == (CANCELED, "", "changed my mind")
+        assert await stack.read_outcome(job_id) == (CANCELED, "", "changed my mind")
         result = await stack.result(job_id)
         assert (result.output_bytes, result.checksum, result.runtime_ms) == (b"", EMPTY, 7)
 
@@ -103,11 +103,11 @@ def test_a_cancel_in_time_wins_whatever_is_reported(outcome: JobOutcome.ValueTyp
 
 @pytest.mark.req("CH-46", "TQ-096")
 def test_a_cancel_after_the_read_of_a_report_is_too_late() -> None:
-    """A flag that goes up between the read and the end does not stop the job from being DONE."""
+    """A flag that is set between the read and the end does not stop the job from being DONE."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
-        stored, plan = ring("StoreResult")
+        job_id = await stack.submit_and_fetch()
+        stored, plan = notify_at("StoreResult")
         stack.fail(plan)
         reporting = asyncio.create_task(stack.report(job_id))
         await stored.wait()
@@ -123,7 +123,7 @@ def test_the_first_report_decides() -> None:
     """The same report again, and one that says otherwise, are accepted and change nothing."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
+        job_id = await stack.submit_and_fetch()
         await stack.report(job_id, output_bytes=b"first")
         status, result = await stack.status(job_id), await stack.result(job_id)
         before = len(stack.exchanges)
@@ -141,7 +141,7 @@ def test_a_report_of_a_job_that_never_started_is_refused() -> None:
     """A job that is QUEUED gets no envelope, and the answer says that the report was not accepted."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
+        job_id = await stack.submit_job()
         assert not (await stack.report(job_id)).accepted
         assert not (await stack.envelope(job_id)).found
         assert (await stack.status(job_id)).status == QUEUED
@@ -162,10 +162,10 @@ def test_a_report_of_a_job_that_never_started_is_refused() -> None:
     ],
 )
 def test_a_wrong_report_is_refused(changes: dict[str, Any], code: str) -> None:
-    """What is malformed or about nobody changes nothing."""
+    """A report that is malformed or of an unknown job changes nothing."""
 
     async def scenario(stack: Stack) -> None:
-        running = await stack.running()
+        running = await stack.submit_and_fetch()
         with pytest.raises(Failure) as refused:
             await stack.report(**{"job_id": running, **changes})
         assert refused.value.grpc == code
@@ -176,11 +176,11 @@ def test_a_wrong_report_is_refused(changes: dict[str, Any], code: str) -> None:
 
 
 @pytest.mark.req("CH-34", "TQ-143")
-def test_a_report_by_another_worker_counts_and_is_told_of() -> None:
-    """A report by one whom the job is not assigned to is carried out, with a line."""
+def test_a_report_by_another_worker_counts_and_is_logged() -> None:
+    """A report by a worker that the job is not assigned to is carried out, and logged."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
+        job_id = await stack.submit_and_fetch()
         assert (await stack.report(job_id, worker_id="w9")).accepted
         assert (await stack.status(job_id)).status == DONE
         (line,) = stack.log("foreign_report")
@@ -191,12 +191,12 @@ def test_a_report_by_another_worker_counts_and_is_told_of() -> None:
 
 @pytest.mark.req("CH-35", "TQ-084")
 @pytest.mark.parametrize("name", ["StoreResult", "TransitionJobStatus", "GetJobRecord"])
-def test_a_report_that_breaks_off_can_be_repeated(name: str) -> None:
-    """While a step cannot be made the answer is UNAVAILABLE; no state changes without an envelope."""
+def test_an_interrupted_report_can_be_repeated(name: str) -> None:
+    """While a step fails the answer is UNAVAILABLE; no state changes without an envelope."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
-        stack.fail(failing(name, principal="coordinator"))
+        job_id = await stack.submit_and_fetch()
+        stack.fail(fail_calls(name, principal="coordinator"))
         with pytest.raises(Failure) as failed:
             await stack.report(job_id, output_bytes=b"x")
         assert failed.value.grpc == "UNAVAILABLE"
@@ -210,11 +210,11 @@ def test_a_report_that_breaks_off_can_be_repeated(name: str) -> None:
 
 
 @pytest.mark.req("CH-36", "TQ-063")
-def test_an_end_whose_answer_was_lost_is_an_end() -> None:
-    """A swap that says it did nothing, because the first try did it, is a success."""
+def test_an_end_whose_answer_was_lost_counts() -> None:
+    """A swap that did not apply, because the first attempt did, is a success."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
+        job_id = await stack.submit_and_fetch()
         stack.fail(once("TransitionJobStatus", Fault.AFTER))
         assert (await stack.report(job_id)).accepted
         assert (await stack.status(job_id)).status == DONE
@@ -224,14 +224,14 @@ def test_an_end_whose_answer_was_lost_is_an_end() -> None:
 
 @pytest.mark.req("TQ-085", "TQ-064", "TQ-167")
 def test_a_terminal_race_is_benign() -> None:
-    """If another end is there before ours, a line tells of it and the state stays."""
+    """If another end was applied before ours, the race is logged and the state stays."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.running()
+        job_id = await stack.submit_and_fetch()
         first = TransitionJobStatusRequest(
             job_id=job_id, expected_from_status=RUNNING, to_status=FAILED, reason="first"
         )
-        stack.fail(before("TransitionJobStatus", lambda: stack.slip_in("transition_job_status", first)))
+        stack.fail(before("TransitionJobStatus", lambda: stack.call_at_once("transition_job_status", first)))
         assert (await stack.report(job_id)).accepted
         assert (await stack.status(job_id)).failure_reason == "first"
         (race,) = stack.log("terminal_race")

@@ -20,15 +20,15 @@ FAULTS = (Fault.BEFORE, Fault.AFTER, Fault.TIMEOUT, Fault.LATE, Fault.TWICE)
 JOB_TYPES = ("sleep", "sleep", "sleep", "fail", "of another kind")
 
 
-class Weather:
-    """Lets a share of all calls go wrong."""
+class RandomFaults:
+    """Makes a fraction of all calls fail."""
 
-    def __init__(self, chance: random.Random, share: float) -> None:
+    def __init__(self, chance: random.Random, fraction: float) -> None:
         self._chance = chance
-        self._share = share
+        self._fraction = fraction
 
     def __call__(self, exchange: Exchange) -> Fault | Message | None:
-        if self._chance.random() > self._share:
+        if self._chance.random() > self._fraction:
             return None
         fault = self._chance.choice(FAULTS)
         return None if fault is Fault.TWICE and not repeatable(exchange) else fault
@@ -42,7 +42,7 @@ def repeatable(exchange: Exchange) -> bool:
 
 
 async def client(stack: Stack, ledger: Ledger, chance: random.Random) -> None:
-    """Submits, looks and cancels, without much sense."""
+    """Submits, reads and cancels at random."""
     for _ in range(6):
         await stack.world.sleep(chance.uniform(0.0, 0.8))
         spec = JobSpec(
@@ -67,7 +67,7 @@ async def crash_and_restart(stack: Stack, chance: random.Random, names: Sequence
 
 async def storm(stack: Stack, ledger: Ledger, seed: int, crashing: Sequence[str]) -> None:
     chance = random.Random(seed)
-    stack.fail(Weather(chance, share=chance.choice((0.0, 0.05, 0.2, 0.4))))
+    stack.fail(RandomFaults(chance, fraction=chance.choice((0.0, 0.05, 0.2, 0.4))))
     clients = [client(stack, ledger, random.Random(f"{seed}/{number}")) for number in range(4)]
     await asyncio.gather(*clients, crash_and_restart(stack, chance, crashing))
     await settle(stack, 60.0)
@@ -91,8 +91,8 @@ def test_no_job_is_lost_in_a_storm(seed: int) -> None:
 
 @pytest.mark.req("TQ-081", "TQ-221", "CH-63", "CH-94")
 @pytest.mark.parametrize("seed", range(CRASHES))
-def test_no_job_is_lost_where_its_record_is_not(seed: int) -> None:
-    """Whichever nodes go down among those that hold neither records nor results, every job ends once."""
+def test_no_job_is_lost_unless_its_record_is(seed: int) -> None:
+    """Whichever nodes crash among those that store neither records nor results, every job ends once."""
 
     async def scenario(stack: Stack) -> None:
         ledger = Ledger()
@@ -104,21 +104,21 @@ def test_no_job_is_lost_where_its_record_is_not(seed: int) -> None:
 
 @pytest.mark.req("TQ-061", "TQ-064", "TQ-083", "CH-63")
 @pytest.mark.parametrize("seed", range(CRASHES))
-def test_no_crash_makes_an_illegal_transition(seed: int) -> None:
-    """Whichever node loses its memory, the log tells legal steps only, and no job is handed out twice."""
+def test_no_crash_causes_an_illegal_transition(seed: int) -> None:
+    """Whichever node loses its memory, the log has legal transitions only, and no job is assigned twice."""
 
     async def scenario(stack: Stack) -> None:
         await storm(stack, Ledger(), seed, crashing=list(stack.deployment.nodes))
         check_assignments(stack)
-        (job_id,) = {await stack.submitted(key="the last one") for _ in range(2)}
-        await stack.ended(job_id)
+        (job_id,) = {await stack.submit_job(key="the last one") for _ in range(2)}
+        await stack.wait_until_terminal(job_id)
 
     play(scenario, seed=seed, WORKER_SLOTS="2")
 
 
 @pytest.mark.req("TQ-221")
-def test_a_storm_is_the_same_whenever_its_seed_is_the_same() -> None:
-    """Two runs from one seed leave the same log, line for line, and another seed leaves another."""
+def test_a_run_is_determined_by_its_seed() -> None:
+    """Two runs from one seed have the same log, line for line, and another seed has another."""
 
     def lines(seed: int) -> list[str]:
         async def scenario(stack: Stack) -> None:

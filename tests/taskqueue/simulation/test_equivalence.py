@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from generated.taskqueue.messages import CancelJobResponse
 from handlers.taskqueue.gateway import Gateway
 from tests.support.deep import DEEP
-from tests.support.taskqueue.equivalence import Step, answers
+from tests.support.taskqueue.equivalence import Step, collect_answers
 
-SEQUENCES = 5000 if DEEP else 100
+SEQUENCES = 5000 if DEEP else 30
 
 SPECS = st.fixed_dictionaries(
     {"job_type": st.sampled_from(["resize", "fail", "other"])},
@@ -52,7 +52,7 @@ SEQUENCE = st.builds(
 )
 
 
-@pytest.mark.no_cover  # Many runs of two whole deployments; what they run is covered elsewhere.
+@pytest.mark.no_cover  # Many runs of two whole deployments; the code that they run is covered elsewhere.
 @pytest.mark.req("TQ-002", "TQ-066", "TQ-217", "CH-89")
 @settings(
     max_examples=SEQUENCES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not DEEP
@@ -60,20 +60,20 @@ SEQUENCE = st.builds(
 @given(steps=SEQUENCE)
 def test_both_designs_answer_every_sequence_of_calls_alike(steps: list[Step]) -> None:
     """Whatever is called, in whatever order, six services and six monolith nodes give the same answers."""
-    assert answers("microservices", steps) == answers("monolith", steps)
+    assert collect_answers("microservices", steps) == collect_answers("monolith", steps)
 
 
 @pytest.mark.req("TQ-002")
-def test_a_handler_that_differs_in_one_design_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison is able to fail: a gateway that treats a repeated cancel otherwise is told apart."""
+def test_a_difference_in_one_design_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison is able to fail: a gateway that answers a repeated cancel otherwise is detected."""
     steps: list[Step] = [
         ("block", {}),
         ("submit", {"job_type": "resize"}),
         ("cancel", {"job": 6, "reason": ""}),
         ("cancel", {"job": 6, "reason": ""}),
     ]
-    same = answers("microservices", steps)
-    assert same == answers("monolith", steps)
+    same = collect_answers("microservices", steps)
+    assert same == collect_answers("monolith", steps)
     original = Gateway.cancel_job
 
     async def different(self: Gateway, request: object, call: object) -> CancelJobResponse:
@@ -82,4 +82,4 @@ def test_a_handler_that_differs_in_one_design_is_found(monkeypatch: pytest.Monke
         return answer
 
     monkeypatch.setattr(Gateway, "cancel_job", different)
-    assert answers("monolith", steps) != same
+    assert collect_answers("monolith", steps) != same

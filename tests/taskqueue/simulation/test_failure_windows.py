@@ -1,4 +1,4 @@
-"""Every failure window: each call fails in every way, alone and in pairs, and every job ends."""
+"""Every failure window: each call fails with each fault, alone and in pairs, and every job ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAIRS = (
     (Fault.AFTER, Fault.LATE),
 )
 MOST_CALLS = 9
-"""More than any flow has; what comes after is the same again, until its worker gives up."""
+"""More than any flow has; later calls repeat these, until the worker gives up."""
 SHORT = JobSpec(job_type="sleep", work_duration_ms=100, payload_size_bytes=4)
 FAILING = JobSpec(job_type="fail", work_duration_ms=100)
 LONG = JobSpec(job_type="sleep", work_duration_ms=2500)
@@ -37,7 +37,7 @@ Step = Callable[[Stack, Ledger], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True)
 class Flow:
-    """What is done before things go wrong, what while they do, and whose calls are counted."""
+    """The preparation, the steps during which calls fail, and the principals whose calls are counted."""
 
     prepare: Step
     act: Step
@@ -49,7 +49,7 @@ class Outage:
     """Makes the counted calls at some places fail, and those of the same method after them if it lasts."""
 
     def __init__(self, places: Mapping[int, Fault], callers: frozenset[str], *, lasting: bool) -> None:
-        self.hits = 0
+        self.play_with_failures = 0
         self._places = places
         self._callers = callers
         self._lasting = lasting
@@ -65,7 +65,7 @@ class Outage:
         fault = self._places.get(self._seen)
         self._seen += 1
         if fault is not None:
-            self.hits += 1
+            self.play_with_failures += 1
             if self._lasting:
                 self._out[called] = fault
         return fault
@@ -89,7 +89,7 @@ async def submit_failing(stack: Stack, ledger: Ledger) -> None:
 
 async def start_worker(stack: Stack, ledger: Ledger) -> None:
     stack.deployment.start("worker")
-    await stack.rest(4.0)
+    await stack.wait_until_idle(4.0)
 
 
 async def cancel(stack: Stack, ledger: Ledger) -> None:
@@ -104,7 +104,7 @@ async def start_long(stack: Stack, ledger: Ledger) -> None:
 
 async def cancel_and_wait(stack: Stack, ledger: Ledger) -> None:
     await cancel(stack, ledger)
-    await stack.rest(4.0)
+    await stack.wait_until_idle(4.0)
 
 
 async def flag_in_flight(stack: Stack, ledger: Ledger) -> None:
@@ -118,17 +118,17 @@ async def flag_in_flight(stack: Stack, ledger: Ledger) -> None:
 
 
 async def run_on_lost_worker(stack: Stack, ledger: Ledger) -> None:
-    ledger.accepted.add(await stack.running(SHORT))
+    ledger.accepted.add(await stack.submit_and_fetch(SHORT))
 
 
 async def silence(stack: Stack, ledger: Ledger) -> None:
-    await stack.rest(9.0)
+    await stack.wait_until_idle(9.0)
 
 
 async def finish(stack: Stack, ledger: Ledger) -> None:
-    job_id = await stack.submitted(SHORT)
+    job_id = await stack.submit_job(SHORT)
     ledger.accepted.add(job_id)
-    await stack.ended(job_id)
+    await stack.wait_until_terminal(job_id)
 
 
 async def get_result(stack: Stack, ledger: Ledger) -> None:
@@ -153,8 +153,10 @@ FLOWS = {
 }
 
 
-def hits(flow: Flow, places: Mapping[int, Fault], *, lasting: bool, may_vanish: bool = False) -> int:
-    """Plays a flow with failures at some of its calls. How many of them came about."""
+def play_with_failures(
+    flow: Flow, places: Mapping[int, Fault], *, lasting: bool, may_vanish: bool = False
+) -> int:
+    """Play a flow with failures at some of its calls; return how many of them came about."""
     outage = Outage(places, flow.callers, lasting=lasting)
 
     async def scenario(stack: Stack) -> None:
@@ -170,7 +172,7 @@ def hits(flow: Flow, places: Mapping[int, Fault], *, lasting: bool, may_vanish: 
     except BaseException as error:
         error.add_note(f"with {places}, lasting: {lasting}")
         raise
-    return outage.hits
+    return outage.play_with_failures
 
 
 @pytest.mark.req("TQ-071", "TQ-074", "TQ-081", "TQ-082", "TQ-085", "TQ-166", "TQ-221", "CH-14", "CH-48")
@@ -180,7 +182,7 @@ def hits(flow: Flow, places: Mapping[int, Fault], *, lasting: bool, may_vanish: 
 def test_no_single_failure_loses_a_job(flow: Flow, kind: Fault, lasting: bool) -> None:
     """Whichever call of a flow fails, and however, every job ends."""
     for place in count():
-        if not hits(flow, {place: kind}, lasting=lasting):
+        if not play_with_failures(flow, {place: kind}, lasting=lasting):
             assert place > 1
             return
 
@@ -189,11 +191,11 @@ def test_no_single_failure_loses_a_job(flow: Flow, kind: Fault, lasting: bool) -
 @pytest.mark.parametrize("kinds", PAIRS, ids=lambda kinds: "-".join(kind.name for kind in kinds))
 @pytest.mark.parametrize("name", ["submit", "submit keyed", "dispatch and success", "cancel queued"])
 def test_no_two_failures_lose_a_job(name: str, kinds: tuple[Fault, Fault]) -> None:
-    """The same holds when two methods are out together, so that what undoes the first failure fails too."""
+    """The same when two methods fail, so that the compensation of the first failure fails too."""
     for first in range(MOST_CALLS - 1):
         for second in range(first + 1, MOST_CALLS):
             places = {first: kinds[0], second: kinds[1]}
-            hit = hits(FLOWS[name], places, lasting=True, may_vanish=kinds[1] is Fault.LATE)
+            hit = play_with_failures(FLOWS[name], places, lasting=True, may_vanish=kinds[1] is Fault.LATE)
             if hit < 2:
                 break
         if hit == 0:

@@ -1,7 +1,7 @@
-"""Submits as a producer does that writes to our database itself.
+"""Producer for the orchestrator's database, without its API.
 
-The peers are given no key that would make a submit the same as an earlier one, so none is given here either.
-With the variable BENCH_KEYS each job has a random one.
+The peers' jobs have no idempotency key, so these have none either. With the variable BENCH_KEYS each job has
+a random one.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from handlers.orchestrator.producer import Producer as Jobs
 KEYS = "BENCH_KEYS"
 
 
-class Producer:
-    """Enqueues jobs."""
+class EnqueueProducer:
+    """Producer that enqueues jobs in the database."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
@@ -37,11 +37,11 @@ class Producer:
 
 
 @asynccontextmanager
-async def opened(address: str) -> AsyncIterator[Producer]:
-    """As the page on the orchestrator shows it."""
+async def open_producer(address: str) -> AsyncIterator[EnqueueProducer]:
+    """Open a producer as the orchestrator's how-to shows."""
     async with Jobs(address) as jobs:
-        yield Producer(jobs)
+        yield EnqueueProducer(jobs)
 
 
 if __name__ == "__main__":
-    main(opened)
+    main(open_producer)

@@ -1,4 +1,4 @@
-"""pgqueuer as its documentation has it: a pool for producers, one connection of its own for a worker."""
+"""pgqueuer by its documentation: a pool for producers, a connection for a worker."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from pgqueuer import PgQueuer  # type: ignore[import-not-found]
 from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver  # type: ignore[import-not-found]
 from pgqueuer.queries import Queries  # type: ignore[import-not-found]
 
-from bench.peers.apps.producer import NOTHING, PICKUP, main, note_start
+from bench.peers.apps.producer import NOTHING, PICKUP, main, record_start
 
 
 @asynccontextmanager
 async def worker() -> AsyncIterator[Any]:
-    """What `pgq run` runs."""
+    """Create the queue manager for `pgq run`."""
     connection = await asyncpg.connect(os.environ["DATABASE_URL"])
-    found = PgQueuer(AsyncpgDriver(connection))
-    found.entrypoint(NOTHING)(noop)
-    found.entrypoint(PICKUP)(pickup)
+    queue = PgQueuer(AsyncpgDriver(connection))
+    queue.entrypoint(NOTHING)(noop)
+    queue.entrypoint(PICKUP)(pickup)
     try:
-        yield found
+        yield queue
     finally:
         await connection.close()
 
 
 async def noop(_job: Any) -> None:
-    """Does nothing."""
+    """Do nothing."""
 
 
 async def pickup(job: Any) -> None:
-    """Says how long it took to be started."""
-    note_start(json.loads(job.payload)["sent"])
+    """Record the time from submit to start."""
+    record_start(json.loads(job.payload)["sent"])
 
 
-class Producer:
-    """Enqueues jobs."""
+class PgqueuerProducer:
+    """Producer that enqueues jobs."""
 
     def __init__(self, queries: Any) -> None:
         self._queries = queries
@@ -54,11 +54,11 @@ class Producer:
 
 
 @asynccontextmanager
-async def opened(address: str) -> AsyncIterator[Producer]:
-    """A pool of the size that the documentation shows."""
+async def open_producer(address: str) -> AsyncIterator[PgqueuerProducer]:
+    """Open a pool of the size that the documentation shows."""
     async with asyncpg.create_pool(address, min_size=5, max_size=20) as pool:
-        yield Producer(Queries(AsyncpgPoolDriver(pool)))
+        yield PgqueuerProducer(Queries(AsyncpgPoolDriver(pool)))
 
 
 if __name__ == "__main__":
-    main(opened)
+    main(open_producer)

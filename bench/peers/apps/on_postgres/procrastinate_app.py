@@ -1,4 +1,4 @@
-"""procrastinate as its documentation has it: an app with the asynchronous connector and its own pool."""
+"""procrastinate by its documentation: an app with the asynchronous connector and its own pool."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from contextlib import asynccontextmanager
 
 import procrastinate  # type: ignore[import-not-found]
 
-from bench.peers.apps.producer import NOTHING, PICKUP, main, note_start
+from bench.peers.apps.producer import NOTHING, PICKUP, main, record_start
 
 
 async def noop(n: float) -> None:
-    """Does nothing."""
+    """Do nothing."""
 
 
 async def pickup(sent: float) -> None:
-    """Says how long it took to be started."""
-    note_start(sent)
+    """Record the time from submit to start."""
+    record_start(sent)
 
 
 app = procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo=os.environ.get("DATABASE_URL", "")))
 TASKS = {NOTHING: app.task(name=NOTHING)(noop), PICKUP: app.task(name=PICKUP)(pickup)}
 
 
-class Producer:
-    """Defers jobs."""
+class ProcrastinateProducer:
+    """Producer that defers jobs."""
 
     async def submit(self, task: str, payload: dict[str, float]) -> object:
         return await TASKS[task].defer_async(**payload)
@@ -35,12 +35,12 @@ class Producer:
 
 
 @asynccontextmanager
-async def opened(address: str) -> AsyncIterator[Producer]:
-    """Opens the app, which knows the address from its environment."""
+async def open_producer(address: str) -> AsyncIterator[ProcrastinateProducer]:
+    """Open the app, which has the address from its environment."""
     assert address == os.environ["DATABASE_URL"]
     async with app.open_async():
-        yield Producer()
+        yield ProcrastinateProducer()
 
 
 if __name__ == "__main__":
-    main(opened)
+    main(open_producer)

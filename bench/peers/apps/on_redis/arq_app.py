@@ -1,4 +1,4 @@
-"""arq as its documentation has it: a pool for producers, and the settings of a worker in a class."""
+"""arq by its documentation: a pool for producers, and the settings of a worker in a class."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import Any
 from arq import create_pool  # type: ignore[import-not-found]
 from arq.connections import RedisSettings  # type: ignore[import-not-found]
 
-from bench.peers.apps.producer import InWaves, main, note_run, note_start
+from bench.peers.apps.producer import WaveProducer, main, record_run, record_start
 
 
 async def noop(_context: Any, n: float) -> None:
-    """Does nothing."""
-    note_run(n)
+    """Do nothing."""
+    record_run(n)
 
 
 async def pickup(_context: Any, sent: float) -> None:
-    """Says how long it took to be started."""
-    note_start(sent)
+    """Record the time from submit to start."""
+    record_start(sent)
 
 
 class WorkerSettings:
-    """What `arq` runs."""
+    """Settings of the worker for `arq`."""
 
     functions = (noop, pickup)
     redis_settings = RedisSettings.from_dsn(os.environ["REDIS_URL"])
     max_jobs = int(os.environ.get("BENCH_SLOTS", "10"))
 
 
-class Producer(InWaves):
-    """Enqueues jobs; there is no call for many."""
+class ArqProducer(WaveProducer):
+    """Producer that enqueues jobs; arq has no bulk call."""
 
     def __init__(self, pool: Any) -> None:
         self._pool = pool
@@ -42,14 +42,14 @@ class Producer(InWaves):
 
 
 @asynccontextmanager
-async def opened(address: str) -> AsyncIterator[Producer]:
-    """A pool of arq's own size."""
+async def open_producer(address: str) -> AsyncIterator[ArqProducer]:
+    """Open a pool of arq's default size."""
     pool = await create_pool(RedisSettings.from_dsn(address))
     try:
-        yield Producer(pool)
+        yield ArqProducer(pool)
     finally:
         await pool.aclose()
 
 
 if __name__ == "__main__":
-    main(opened)
+    main(open_producer)

@@ -1,4 +1,4 @@
-"""Celery as its documentation has it: an app with a broker and no results."""
+"""Celery by its documentation: an app with a broker and no results."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from contextlib import asynccontextmanager
 
 from celery import Celery  # type: ignore[import-not-found]
 
-from bench.peers.apps.producer import NOTHING, PICKUP, main, note_run, note_start
+from bench.peers.apps.producer import NOTHING, PICKUP, main, record_run, record_start
 
 app = Celery("bench", broker=os.environ["REDIS_URL"])
 
 
 def noop(n: float) -> None:
-    """Does nothing."""
-    note_run(n)
+    """Do nothing."""
+    record_run(n)
 
 
 def pickup(sent: float) -> None:
-    """Says how long it took to be started."""
-    note_start(sent)
+    """Record the time from submit to start."""
+    record_start(sent)
 
 
 TASKS = {NOTHING: app.task(name=NOTHING)(noop), PICKUP: app.task(name=PICKUP)(pickup)}
 
 
-class Producer:
-    """Sends tasks over one connection; there is no call for many."""
+class CeleryProducer:
+    """Producer that sends tasks over one connection; Celery has no bulk call."""
 
     def __init__(self, connection: object) -> None:
         self._connection = connection
@@ -43,12 +43,12 @@ class Producer:
 
 
 @asynccontextmanager
-async def opened(address: str) -> AsyncIterator[Producer]:
-    """The app knows the address from the environment."""
+async def open_producer(address: str) -> AsyncIterator[CeleryProducer]:
+    """Open a connection of the app, which has the address from the environment."""
     assert address == os.environ["REDIS_URL"]
     with app.connection_for_write() as connection:
-        yield Producer(connection)
+        yield CeleryProducer(connection)
 
 
 if __name__ == "__main__":
-    main(opened)
+    main(open_producer)

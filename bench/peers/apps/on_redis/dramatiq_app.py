@@ -1,4 +1,4 @@
-"""dramatiq as its documentation has it: a broker for the process, and actors."""
+"""dramatiq by its documentation: a broker for the process, and actors."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from contextlib import asynccontextmanager
 import dramatiq  # type: ignore[import-not-found]
 from dramatiq.brokers.redis import RedisBroker  # type: ignore[import-not-found]
 
-from bench.peers.apps.producer import NOTHING, PICKUP, InWaves, main, note_run, note_start
+from bench.peers.apps.producer import NOTHING, PICKUP, WaveProducer, main, record_run, record_start
 
 dramatiq.set_broker(RedisBroker(url=os.environ["REDIS_URL"]))
 
 
 def noop(n: float) -> None:
-    """Does nothing."""
-    note_run(n)
+    """Do nothing."""
+    record_run(n)
 
 
 def pickup(sent: float) -> None:
-    """Says how long it took to be started."""
-    note_start(sent)
+    """Record the time from submit to start."""
+    record_start(sent)
 
 
 TASKS = {
@@ -30,19 +30,19 @@ TASKS = {
 }
 
 
-class Producer(InWaves):
-    """Sends messages; there is no call for many."""
+class DramatiqProducer(WaveProducer):
+    """Producer that sends messages; dramatiq has no bulk call."""
 
     async def submit(self, task: str, payload: dict[str, float]) -> object:
         return TASKS[task].send(**payload)
 
 
 @asynccontextmanager
-async def opened(address: str) -> AsyncIterator[Producer]:
-    """The broker knows the address from the environment."""
+async def open_producer(address: str) -> AsyncIterator[DramatiqProducer]:
+    """Open a producer of the broker, which has the address from the environment."""
     assert address == os.environ["REDIS_URL"]
-    yield Producer()
+    yield DramatiqProducer()
 
 
 if __name__ == "__main__":
-    main(opened)
+    main(open_producer)

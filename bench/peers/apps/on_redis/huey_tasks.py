@@ -1,4 +1,4 @@
-"""huey as its documentation has it: an instance with a URL, and decorated functions."""
+"""huey by its documentation: an instance with a URL, and decorated functions."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import os
 
 from huey import RedisHuey  # type: ignore[import-not-found]
 
-from bench.peers.apps.producer import NOTHING, PICKUP, note_run, note_start
+from bench.peers.apps.producer import NOTHING, PICKUP, record_run, record_start
 
 huey = RedisHuey("bench", url=os.environ["REDIS_URL"])
-"""What `huey_consumer` runs."""
+"""The instance for `huey_consumer`."""
 
 
 def noop(n: float) -> None:
-    """Does nothing."""
-    note_run(n)
+    """Do nothing."""
+    record_run(n)
 
 
 def pickup(sent: float) -> None:
-    """Says how long it took to be started."""
-    note_start(sent)
+    """Record the time from submit to start."""
+    record_start(sent)
 
 
 TASKS = {NOTHING: huey.task(name=NOTHING)(noop), PICKUP: huey.task(name=PICKUP)(pickup)}

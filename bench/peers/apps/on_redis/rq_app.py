@@ -1,4 +1,4 @@
-"""rq as its documentation has it: a queue on a connection, and a worker that forks for each job."""
+"""rq by its documentation: a queue on a connection, and a worker that forks for each job."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from contextlib import asynccontextmanager
 from redis import Redis
 from rq import Queue  # type: ignore[import-not-found]
 
-from bench.peers.apps.producer import NOTHING, PICKUP, main, note_run, note_start
+from bench.peers.apps.producer import NOTHING, PICKUP, main, record_run, record_start
 
 
 def noop(n: float) -> None:
-    """Does nothing."""
-    note_run(n)
+    """Do nothing."""
+    record_run(n)
 
 
 def pickup(sent: float) -> None:
-    """Says how long it took to be started."""
-    note_start(sent)
+    """Record the time from submit to start."""
+    record_start(sent)
 
 
 TASKS = {each: f"bench.peers.apps.on_redis.rq_app.{each}" for each in (NOTHING, PICKUP)}
-"""By the names by which a worker finds them."""
+"""The dotted names by which a worker imports the functions."""
 
 
-class Producer:
-    """Enqueues jobs."""
+class RqProducer:
+    """Producer that enqueues jobs."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
@@ -40,11 +40,11 @@ class Producer:
 
 
 @asynccontextmanager
-async def opened(address: str) -> AsyncIterator[Producer]:
-    """A connection of its own."""
+async def open_producer(address: str) -> AsyncIterator[RqProducer]:
+    """Open a queue on a connection of its own."""
     with Redis.from_url(address) as connection:
-        yield Producer(Queue(connection=connection))
+        yield RqProducer(Queue(connection=connection))
 
 
 if __name__ == "__main__":
-    main(opened)
+    main(open_producer)

@@ -1,4 +1,4 @@
-"""saq as its documentation has it: a queue from a URL, and the settings of a worker in a dictionary."""
+"""saq by its documentation: a queue from a URL, and the settings of a worker in a dictionary."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from saq import Queue  # type: ignore[import-not-found]
 
-from bench.peers.apps.producer import InWaves, main, note_run, note_start
+from bench.peers.apps.producer import WaveProducer, main, record_run, record_start
 
 
 async def noop(_context: Any, *, n: float) -> None:
-    """Does nothing."""
-    note_run(n)
+    """Do nothing."""
+    record_run(n)
 
 
 async def pickup(_context: Any, *, sent: float) -> None:
-    """Says how long it took to be started."""
-    note_start(sent)
+    """Record the time from submit to start."""
+    record_start(sent)
 
 
 settings: dict[str, Any] = {
@@ -27,11 +27,11 @@ settings: dict[str, Any] = {
     "functions": [noop, pickup],
     "concurrency": int(os.environ.get("BENCH_SLOTS", "10")),
 }
-"""What `saq` runs."""
+"""Settings of the worker for `saq`."""
 
 
-class Producer(InWaves):
-    """Enqueues jobs; there is no call for many."""
+class SaqProducer(WaveProducer):
+    """Producer that enqueues jobs; saq has no bulk call."""
 
     def __init__(self, queue: Any) -> None:
         self._queue = queue
@@ -41,15 +41,15 @@ class Producer(InWaves):
 
 
 @asynccontextmanager
-async def opened(address: str) -> AsyncIterator[Producer]:
-    """A queue with connections of its own."""
+async def open_producer(address: str) -> AsyncIterator[SaqProducer]:
+    """Open a queue with connections of its own."""
     queue = Queue.from_url(address)
     await queue.connect()
     try:
-        yield Producer(queue)
+        yield SaqProducer(queue)
     finally:
         await queue.disconnect()
 
 
 if __name__ == "__main__":
-    main(opened)
+    main(open_producer)

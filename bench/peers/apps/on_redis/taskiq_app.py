@@ -1,4 +1,4 @@
-"""taskiq as its documentation has it: the broker with acknowledgements, on a stream."""
+"""taskiq by its documentation: the broker with acknowledgements, on a stream."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from contextlib import asynccontextmanager
 
 from taskiq_redis import RedisStreamBroker  # type: ignore[import-not-found]
 
-from bench.peers.apps.producer import NOTHING, PICKUP, InWaves, main, note_run, note_start
+from bench.peers.apps.producer import NOTHING, PICKUP, WaveProducer, main, record_run, record_start
 
 broker = RedisStreamBroker(url=os.environ["REDIS_URL"])
-"""What `taskiq worker` runs."""
+"""The broker for `taskiq worker`."""
 
 
 async def noop(n: float) -> None:
-    """Does nothing."""
-    note_run(n)
+    """Do nothing."""
+    record_run(n)
 
 
 async def pickup(sent: float) -> None:
-    """Says how long it took to be started."""
-    note_start(sent)
+    """Record the time from submit to start."""
+    record_start(sent)
 
 
 TASKS = {
@@ -30,23 +30,23 @@ TASKS = {
 }
 
 
-class Producer(InWaves):
-    """Kicks tasks; there is no call for many."""
+class TaskiqProducer(WaveProducer):
+    """Producer that kicks tasks; taskiq has no bulk call."""
 
     async def submit(self, task: str, payload: dict[str, float]) -> object:
         return await TASKS[task].kiq(**payload)
 
 
 @asynccontextmanager
-async def opened(address: str) -> AsyncIterator[Producer]:
-    """The broker knows the address from the environment."""
+async def open_producer(address: str) -> AsyncIterator[TaskiqProducer]:
+    """Start the broker, which has the address from the environment."""
     assert address == os.environ["REDIS_URL"]
     await broker.startup()
     try:
-        yield Producer()
+        yield TaskiqProducer()
     finally:
         await broker.shutdown()
 
 
 if __name__ == "__main__":
-    main(opened)
+    main(open_producer)

@@ -1,4 +1,4 @@
--- Removes every task but those that wait for a capability, and all that was written about the others.
+-- Deletes every task but those that wait for a capability, with all their keys.
 local gone = 0
 local function forget(index, beside)
   for _, id in ipairs(redis.call('ZRANGE', index, 0, -1)) do

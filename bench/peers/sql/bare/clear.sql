@@ -1,3 +1,3 @@
--- Jobs that are not finished are gone, and so is what they leave in the pages.
+-- Deletes the jobs that are not finished, and their dead rows.
 DELETE FROM bare WHERE state < 2;
 VACUUM (ANALYZE) bare;

@@ -1,2 +1,2 @@
--- No job is left, finished or not.
+-- Deletes all jobs, finished or not.
 TRUNCATE bare RESTART IDENTITY;

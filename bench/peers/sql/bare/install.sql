@@ -1,4 +1,4 @@
--- The least that a queue can be: no events, no notification, no retries, no owner.
+-- Minimal queue: no events, no notification, no retries, no owner.
 CREATE TABLE bare (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     state smallint NOT NULL DEFAULT 0,

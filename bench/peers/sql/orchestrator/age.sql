@@ -1,4 +1,4 @@
--- Finished jobs with the transitions that each leaves behind. Triggers stay off, as this is the past.
+-- Inserts finished jobs with their history. Triggers are off, because jobs do not start as finished.
 SET session_replication_role = replica;
 INSERT INTO jobs (job_id, job_type, payload, idempotency_key, state, attempt, created_at, updated_at, result)
 SELECT

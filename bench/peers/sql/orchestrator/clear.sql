@@ -1,4 +1,4 @@
--- Jobs that are not finished are gone, and so is what they leave in the pages.
+-- Deletes the jobs that are not finished, and their dead rows.
 SET session_replication_role = replica;
 DELETE FROM job_transitions USING jobs
 WHERE job_transitions.job_id = jobs.job_id AND jobs.state IN ('CREATED', 'QUEUED', 'RUNNING', 'RETRY');

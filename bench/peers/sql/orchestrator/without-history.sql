@@ -1,4 +1,4 @@
--- Nothing is recorded; only the notification is left of what follows a change.
+-- Removes the history; after a change there is only the notification.
 CREATE OR REPLACE FUNCTION jobs_record() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM after WHERE state = 'QUEUED') THEN

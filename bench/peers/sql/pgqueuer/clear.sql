@@ -1,2 +1,2 @@
--- Jobs that are not finished are gone; this table has no others.
+-- Deletes the jobs that are not finished; this table has no others.
 TRUNCATE pgqueuer;

@@ -1,2 +1,2 @@
--- No job is left, finished or not.
+-- Deletes all jobs, finished or not.
 TRUNCATE pgqueuer, pgqueuer_log, pgqueuer_statistics RESTART IDENTITY;

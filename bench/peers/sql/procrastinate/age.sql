@@ -1,4 +1,4 @@
--- Finished jobs with the events that each leaves behind. Triggers stay off, as this is the past.
+-- Inserts finished jobs with their events. Triggers are off, because jobs do not start as finished.
 SET session_replication_role = replica;
 INSERT INTO procrastinate_jobs (queue_name, task_name, args, status, attempts)
 SELECT 'default', 'noop', '{"n": 1}', 'succeeded', 1 FROM generate_series(1, :jobs);

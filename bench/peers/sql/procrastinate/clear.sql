@@ -1,3 +1,3 @@
--- Jobs that are not finished are gone, and so is what they leave in the pages.
+-- Deletes the jobs that are not finished, and their dead rows.
 DELETE FROM procrastinate_jobs WHERE status IN ('todo', 'doing');
 VACUUM (ANALYZE) procrastinate_jobs, procrastinate_events;

@@ -1,2 +1,2 @@
--- No job is left, finished or not.
+-- Deletes all jobs, finished or not.
 TRUNCATE procrastinate_jobs, procrastinate_events RESTART IDENTITY CASCADE;

@@ -1,7 +1,6 @@
 """Differences of lifecycle.yaml: entities and the edges between their states.
 
-The states are in states.py; where entities are kept and what the clock does to them is in persistence.py, and
-what Redis adds to that in redis.py.
+States are in states.py, persistence and due transitions in persistence.py, what Redis adds in redis.py.
 """
 
 from __future__ import annotations
@@ -10,186 +9,207 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from codegen.language.lifecycle import Creation, Deletion, Entity, Transition
-from codegen.review.difference import Found, Verdict, kind
+from codegen.review.difference import SpecChange, Verdict, kind
 from codegen.review.form import Path
-from codegen.review.kinds.pairs import added, gained, kept, same, shown, turn, words
+from codegen.review.kinds.pairs import (
+    format_change,
+    format_value,
+    is_same,
+    iter_added,
+    iter_changed_keys,
+    iter_common,
+    list_gained,
+)
 from codegen.source.spec import Spec
 
-EDGES = ("create", "delete", "transitions", "shifts")
-KEEPING = ("shared_with", "kept_in", "lease", "shown")
-"""Words of an entity whose kinds are in persistence.py."""
+EDGE_KEYS = ("create", "delete", "transitions", "shifts")
+STORAGE_KEYS = ("shared_with", "kept_in", "lease", "shown")
+"""Keys of an entity whose kinds are in persistence.py."""
 
 
-class Edge(NamedTuple):
-    """A creation, a deletion or a transition that both have."""
+class EdgePair(NamedTuple):
+    """A creation, a deletion or a transition that both specs have."""
 
     name: str
-    shown: str
+    label: str
     before: Creation | Deletion | Transition
     after: Creation | Deletion | Transition
     path: Path
 
 
 @kind("entity.added", "There is one more entity.", Verdict.COMPATIBLE)
-def entity_added(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, _ in added(old.lifecycle.entities, new.lifecycle.entities):
-        yield Found(name, f"entity {name} is added", entity_path(name))
+def find_entity_added(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, _ in iter_added(old.lifecycle.entities, new.lifecycle.entities):
+        yield SpecChange(name, f"entity {name} is added", get_entity_path(name))
 
 
 @kind("entity.removed", "An entity is gone.", Verdict.BEHAVIOUR)
-def entity_removed(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, _ in added(new.lifecycle.entities, old.lifecycle.entities):
-        yield Found(name, f"entity {name} is removed", entity_path(name))
+def find_entity_removed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, _ in iter_added(new.lifecycle.entities, old.lifecycle.entities):
+        yield SpecChange(name, f"entity {name} is removed", get_entity_path(name))
 
 
 @kind(
     "entity.changed", "An entity has another key, record, holder, driver or initial state.", Verdict.BEHAVIOUR
 )
-def entity_changed(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, before, after in kept(old.lifecycle.entities, new.lifecycle.entities):
-        for word, was, now in words(before, after, "terminal", *EDGES, *KEEPING):
-            yield Found(f"{name}.{word}", f"{name} {word} {turn(was, now)}", (*entity_path(name), word))
+def find_entity_changed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
+        for word, was, now in iter_changed_keys(before, after, "terminal", *EDGE_KEYS, *STORAGE_KEYS):
+            yield SpecChange(
+                f"{name}.{word}", f"{name} {word} {format_change(was, now)}", (*get_entity_path(name), word)
+            )
 
 
-@kind("deletion.added", "An entity can now be taken back.", Verdict.WIDENS)
-def deletion_added(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, before, after in kept(old.lifecycle.entities, new.lifecycle.entities):
+@kind("deletion.added", "An entity can now be deleted.", Verdict.WIDENS)
+def find_deletion_added(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
         if after.delete and not before.delete:
-            text = f"{name} can be deleted by {shown(after.delete.by)} in state {shown(after.delete.from_)}"
-            yield Found(name, text, (*entity_path(name), "delete"))
+            actors, states = format_value(after.delete.by), format_value(after.delete.from_)
+            text = f"{name} can be deleted by {actors} in state {states}"
+            yield SpecChange(name, text, (*get_entity_path(name), "delete"))
 
 
-@kind("deletion.removed", "An entity can no longer be taken back.", Verdict.BEHAVIOUR)
-def deletion_removed(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, before, after in kept(old.lifecycle.entities, new.lifecycle.entities):
+@kind("deletion.removed", "An entity can no longer be deleted.", Verdict.BEHAVIOUR)
+def find_deletion_removed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
         if before.delete and not after.delete:
-            yield Found(name, f"{name} can no longer be deleted", (*entity_path(name), "delete"))
+            yield SpecChange(name, f"{name} can no longer be deleted", (*get_entity_path(name), "delete"))
 
 
-@kind("deletion.from", "An entity can be taken back from other states.", Verdict.BEHAVIOUR)
-def deletion_from(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in edges(old, new):
+@kind("deletion.from", "An entity can be deleted in other states.", Verdict.BEHAVIOUR)
+def find_deletion_from(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for edge in iter_edge_pairs(old, new):
         if isinstance(edge.before, Deletion) and isinstance(edge.after, Deletion):
             entity, path = edge.name.partition(".")[0], (*edge.path, "from")
-            for state in gained(edge.before.from_, edge.after.from_):
+            for state in list_gained(edge.before.from_, edge.after.from_):
                 text = f"{entity} can be deleted in state {state}"
-                yield Found(f"{entity}.{state}", text, path, verdict=Verdict.WIDENS)
-            for state in gained(edge.after.from_, edge.before.from_):
-                yield Found(f"{entity}.{state}", f"{entity} can no longer be deleted in state {state}", path)
+                yield SpecChange(f"{entity}.{state}", text, path, verdict=Verdict.WIDENS)
+            for state in list_gained(edge.after.from_, edge.before.from_):
+                yield SpecChange(
+                    f"{entity}.{state}", f"{entity} can no longer be deleted in state {state}", path
+                )
 
 
-@kind("transition.added", "An entity can take one more way.", Verdict.WIDENS)
-def transition_added(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, before, after in kept(old.lifecycle.entities, new.lifecycle.entities):
-        for edge, row in added(before.transitions, after.transitions):
+@kind("transition.added", "An entity has one more transition.", Verdict.WIDENS)
+def find_transition_added(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
+        for edge, row in iter_added(before.transitions, after.transitions):
             text = f"{row.from_} -> {row.to} is added for {', '.join(row.by)} ({edge})"
-            yield Found(f"{name}.{edge}", text, (*entity_path(name), "transitions", edge))
+            yield SpecChange(f"{name}.{edge}", text, (*get_entity_path(name), "transitions", edge))
 
 
-@kind("transition.removed", "An entity can no longer take a way.", Verdict.BEHAVIOUR)
-def transition_removed(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, before, after in kept(old.lifecycle.entities, new.lifecycle.entities):
-        for edge, row in added(after.transitions, before.transitions):
+@kind("transition.removed", "An entity lacks a transition.", Verdict.BEHAVIOUR)
+def find_transition_removed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
+        for edge, row in iter_added(after.transitions, before.transitions):
             text = f"{row.from_} -> {row.to} is removed ({edge})"
-            yield Found(f"{name}.{edge}", text, (*entity_path(name), "transitions", edge))
+            yield SpecChange(f"{name}.{edge}", text, (*get_entity_path(name), "transitions", edge))
 
 
-@kind("transition.moved", "A transition has other ends.", Verdict.BEHAVIOUR)
-def transition_moved(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in edges(old, new):
+@kind("transition.moved", "A transition has another source or target state.", Verdict.BEHAVIOUR)
+def find_transition_moved(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for edge in iter_edge_pairs(old, new):
         if isinstance(edge.before, Transition) and isinstance(edge.after, Transition):
             was = f"{edge.before.from_} -> {edge.before.to}"
             now = f"{edge.after.from_} -> {edge.after.to}"
             if was != now:
                 ends = (*edge.path, "from"), (*edge.path, "to")
-                yield Found(edge.name, f"{edge.name}: {was} becomes {now}", *ends)
+                yield SpecChange(edge.name, f"{edge.name}: {was} becomes {now}", *ends)
 
 
-@kind("actor.added", "Someone else may also create, delete or move an entity.", Verdict.WIDENS)
-def actor_added(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in edges(old, new):
-        for actor in gained(edge.before.by, edge.after.by):
-            yield Found(f"{edge.name} {actor}", f"{edge.shown} gains actor {actor}", (*edge.path, "by"))
+@kind("actor.added", "One more principal may create, delete or change an entity.", Verdict.WIDENS)
+def find_actor_added(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for edge in iter_edge_pairs(old, new):
+        for actor in list_gained(edge.before.by, edge.after.by):
+            yield SpecChange(f"{edge.name} {actor}", f"{edge.label} gains actor {actor}", (*edge.path, "by"))
 
 
-@kind("actor.removed", "Someone may no longer create, delete or move an entity.", Verdict.BEHAVIOUR)
-def actor_removed(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in edges(old, new):
-        for actor in gained(edge.after.by, edge.before.by):
-            yield Found(f"{edge.name} {actor}", f"{edge.shown} loses actor {actor}", (*edge.path, "by"))
+@kind("actor.removed", "A principal may no longer create, delete or change an entity.", Verdict.BEHAVIOUR)
+def find_actor_removed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for edge in iter_edge_pairs(old, new):
+        for actor in list_gained(edge.after.by, edge.before.by):
+            yield SpecChange(f"{edge.name} {actor}", f"{edge.label} loses actor {actor}", (*edge.path, "by"))
 
 
-@kind("edge.via", "An entity is created, deleted or moved through another method.", Verdict.BEHAVIOUR)
-def edge_via(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in edges(old, new):
+@kind("edge.via", "An entity is created, deleted or changed through another method.", Verdict.BEHAVIOUR)
+def find_edge_via(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for edge in iter_edge_pairs(old, new):
         if edge.before.via != edge.after.via:
             was, now = edge.before.via or "the entity's method", edge.after.via or "the entity's method"
-            yield Found(edge.name, f"{edge.shown} goes through {now} instead of {was}", (*edge.path, "via"))
+            yield SpecChange(
+                edge.name, f"{edge.label} goes through {now} instead of {was}", (*edge.path, "via")
+            )
 
 
-@kind("edge.when", "A transition asks for other flags.", Verdict.BEHAVIOUR)
-def edge_when(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in edges(old, new):
+@kind("edge.when", "A transition requires other flags.", Verdict.BEHAVIOUR)
+def find_edge_when(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for edge in iter_edge_pairs(old, new):
         was, now = getattr(edge.before, "when", ()), getattr(edge.after, "when", ())
-        for flag in gained(was, now):
-            yield Found(f"{edge.name} {flag}", f"{edge.shown} now needs {flag}", (*edge.path, "when"))
-        for flag in gained(now, was):
-            text = f"{edge.shown} no longer needs {flag}"
-            yield Found(f"{edge.name} {flag}", text, (*edge.path, "when"), verdict=Verdict.WIDENS)
+        for flag in list_gained(was, now):
+            yield SpecChange(f"{edge.name} {flag}", f"{edge.label} now needs {flag}", (*edge.path, "when"))
+        for flag in list_gained(now, was):
+            text = f"{edge.label} no longer needs {flag}"
+            yield SpecChange(f"{edge.name} {flag}", text, (*edge.path, "when"), verdict=Verdict.WIDENS)
 
 
 @kind("edge.after", "A transition follows other calls, or the same in another order.", Verdict.BEHAVIOUR)
-def edge_after(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in edges(old, new):
+def find_edge_after(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for edge in iter_edge_pairs(old, new):
         was, now = getattr(edge.before, "after", ()), getattr(edge.after, "after", ())
         if was != now:
-            yield Found(edge.name, f"{edge.shown} follows {turn(was, now)}", (*edge.path, "after"))
+            yield SpecChange(
+                edge.name, f"{edge.label} follows {format_change(was, now)}", (*edge.path, "after")
+            )
 
 
 @kind("edge.stamps", "Other times are stamped.", Verdict.BEHAVIOUR)
-def edge_stamps(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in edges(old, new):
+def find_edge_stamps(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for edge in iter_edge_pairs(old, new):
         was, now = getattr(edge.before, "stamps", ()), getattr(edge.after, "stamps", ())
         path = (*edge.path, "stamps")
-        for stamp in gained(was, now):
-            text = f"{edge.shown} stamps {stamp}"
-            yield Found(f"{edge.name} {stamp}", text, path, verdict=Verdict.COMPATIBLE)
-        for stamp in gained(now, was):
-            yield Found(f"{edge.name} {stamp}", f"{edge.shown} no longer stamps {stamp}", path)
+        for stamp in list_gained(was, now):
+            text = f"{edge.label} stamps {stamp}"
+            yield SpecChange(f"{edge.name} {stamp}", text, path, verdict=Verdict.COMPATIBLE)
+        for stamp in list_gained(now, was):
+            yield SpecChange(f"{edge.name} {stamp}", f"{edge.label} no longer stamps {stamp}", path)
 
 
 @kind("edge.sets", "A transition sets other fields of the record.", Verdict.BEHAVIOUR)
-def edge_sets(old: Spec, new: Spec) -> Iterator[Found]:
-    yield from _entries(old, new, "sets")
+def find_edge_sets(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    yield from _compare_entries(old, new, "sets")
 
 
 @kind("edge.takes", "A transition keeps other fields of the request.", Verdict.BEHAVIOUR)
-def edge_takes(old: Spec, new: Spec) -> Iterator[Found]:
-    yield from _entries(old, new, "takes")
+def find_edge_takes(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    yield from _compare_entries(old, new, "takes")
 
 
-def _entries(old: Spec, new: Spec, word: str) -> Iterator[Found]:
-    for edge in edges(old, new):
+def _compare_entries(old: Spec, new: Spec, word: str) -> Iterator[SpecChange]:
+    for edge in iter_edge_pairs(old, new):
         was, now = getattr(edge.before, word, {}), getattr(edge.after, word, {})
         for name in sorted({*was, *now}):
-            if not same(was.get(name), now.get(name)):
-                text = f"{edge.shown} {word} {name}: {turn(was.get(name), now.get(name))}"
-                yield Found(f"{edge.name} {name}", text, (*edge.path, word, name))
+            if not is_same(was.get(name), now.get(name)):
+                text = f"{edge.label} {word} {name}: {format_change(was.get(name), now.get(name))}"
+                yield SpecChange(f"{edge.name} {name}", text, (*edge.path, word, name))
 
 
-def entity_path(name: str) -> Path:
+def get_entity_path(name: str) -> Path:
+    """Get the path of an entity."""
     return ("lifecycle", "entities", name)
 
 
-def edges(old: Spec, new: Spec) -> Iterator[Edge]:
-    for name, before, after in kept(old.lifecycle.entities, new.lifecycle.entities):
-        yield from _entity_edges(name, before, after)
+def iter_edge_pairs(old: Spec, new: Spec) -> Iterator[EdgePair]:
+    """Iterate over the edges that both specs have."""
+    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
+        yield from _iter_entity_edges(name, before, after)
 
 
-def _entity_edges(name: str, before: Entity, after: Entity) -> Iterator[Edge]:
-    at = entity_path(name)
-    yield Edge(f"{name}.create", f"the creation of {name}", before.create, after.create, (*at, "create"))
+def _iter_entity_edges(name: str, before: Entity, after: Entity) -> Iterator[EdgePair]:
+    at = get_entity_path(name)
+    yield EdgePair(f"{name}.create", f"the creation of {name}", before.create, after.create, (*at, "create"))
     if before.delete and after.delete:
-        yield Edge(f"{name}.delete", f"the deletion of {name}", before.delete, after.delete, (*at, "delete"))
-    for edge, was, now in kept(before.transitions, after.transitions):
-        yield Edge(f"{name}.{edge}", f"{now.from_} -> {now.to}", was, now, (*at, "transitions", edge))
+        yield EdgePair(
+            f"{name}.delete", f"the deletion of {name}", before.delete, after.delete, (*at, "delete")
+        )
+    for edge, was, now in iter_common(before.transitions, after.transitions):
+        yield EdgePair(f"{name}.{edge}", f"{now.from_} -> {now.to}", was, now, (*at, "transitions", edge))

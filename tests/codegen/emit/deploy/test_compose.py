@@ -1,4 +1,4 @@
-"""The compose files: what each container is told, how it is checked, and what it may do."""
+"""The compose files: environment, health checks, ports and limits of each container."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PROOF = {"TLS_CERT_FILE", "TLS_KEY_FILE", "TLS_CA_FILE"}
 
 
 @cache
-def stack(deployment: str) -> Any:
-    return parsed(spec("spec/taskqueue"), deployment)
+def read_stack(deployment: str) -> Any:
+    return parse(spec("spec/taskqueue"), deployment)
 
 
-def parsed(of: Spec, deployment: str) -> Any:
-    """The compose file without what starts only when it is asked for by name."""
+def parse(of: Spec, deployment: str) -> Any:
+    """The compose file without services that start only by their name."""
     text = texts(compose.emit, of)[f"generated/{of.name}/deploy/{deployment}/compose.yaml"]
     found = quick_yaml.read(text)
     found["services"] = {name: row for name, row in found["services"].items() if "profiles" not in row}
@@ -43,7 +43,7 @@ def test_the_load_generator_is_a_service_that_starts_by_its_name(deployment: str
     ]
     service = quick_yaml.read(text)["services"]["load-generator"]
     assert service["profiles"] == ["load"]
-    words = [filled(word) for word in service["entrypoint"]]
+    words = [fill(word) for word in service["entrypoint"]]
     assert words[:4] == ["python", "-m", "bench", f"taskqueue.{deployment}"]
     options = dict(zip(words[4::2], words[5::2], strict=True))
     assert options["--target"] == ",".join(f"{node}:50051" for node in nodes)
@@ -51,7 +51,7 @@ def test_the_load_generator_is_a_service_that_starts_by_its_name(deployment: str
     assert service["secrets"] == ["ca.crt"]
     assert service["networks"] == ["internal"]
     assert service["volumes"] == [f"results:{options['--out']}"]
-    assert set(service["depends_on"]) == set(stack(deployment)["services"])
+    assert set(service["depends_on"]) == set(read_stack(deployment)["services"])
     assert "ports" not in service
 
 
@@ -62,8 +62,8 @@ def test_a_system_without_a_load_generator_has_no_service_for_it() -> None:
     assert "volumes" not in quick_yaml.read(text)
 
 
-def filled(text: str, **environment: str) -> str:
-    """The text after compose put in its variables."""
+def fill(text: str, **environment: str) -> str:
+    """The text after compose has substituted its variables."""
 
     def value(match: re.Match[str]) -> str:
         if match[0] == "$$":
@@ -74,10 +74,10 @@ def filled(text: str, **environment: str) -> str:
     return re.sub(r"\$\$|\$\{(\w+):([-?])([^}]*)\}", value, text)
 
 
-def environment_of(service: Any, **environment: str) -> dict[str, str]:
-    """What a container is told, identity apart; what is only passed on when set is not there otherwise."""
+def read_environment(service: Any, **environment: str) -> dict[str, str]:
+    """The environment of a container without its identity; optional variables are absent unless set."""
     return {
-        name: filled(text, **environment)
+        name: fill(text, **environment)
         for name, text in service["environment"].items()
         if text is not None and name not in PROOF
     }
@@ -86,9 +86,9 @@ def environment_of(service: Any, **environment: str) -> dict[str, str]:
 @pytest.mark.req("TQ-168")
 @pytest.mark.parametrize("deployment", ["microservices", "monolith"])
 def test_every_container_logs_at_info_and_at_once(deployment: str) -> None:
-    """Each container is told to log from INFO on, and to hold no output back."""
-    for service in stack(deployment)["services"].values():
-        assert environment_of(service)["LOG_LEVEL"] == "INFO"
+    """Each container logs from INFO on, without buffering."""
+    for service in read_stack(deployment)["services"].values():
+        assert read_environment(service)["LOG_LEVEL"] == "INFO"
         assert service["environment"]["PYTHONUNBUFFERED"] == "1"
 
 
@@ -141,23 +141,23 @@ UPSTREAMS = {
         ),
     ],
 )
-def test_each_microservice_is_told_its_own_variables_and_no_others(service: str, own: dict[str, str]) -> None:
-    """The environment of a container is exactly what its service reads, with the agreed values."""
-    assert environment_of(stack("microservices")["services"][service]) == {**COMMON, **own}
+def test_each_microservice_gets_its_own_variables_and_no_others(service: str, own: dict[str, str]) -> None:
+    """The environment of a container has exactly the variables that its service reads, with their values."""
+    assert read_environment(read_stack("microservices")["services"][service]) == {**COMMON, **own}
 
 
 @pytest.mark.req("TQ-174")
-def test_a_worker_is_named_by_its_host_unless_it_is_told() -> None:
+def test_a_worker_is_named_by_its_host_by_default() -> None:
     """The name of a worker is passed on only when it is set, so that it falls back to the hostname."""
-    assert stack("microservices")["services"]["worker"]["environment"]["WORKER_ID"] is None
+    assert read_stack("microservices")["services"]["worker"]["environment"]["WORKER_ID"] is None
 
 
 @pytest.mark.req("TQ-190")
-def test_upstream_addresses_are_literal_and_go_only_where_they_are_needed() -> None:
-    """Nothing in the environment of compose can bend an upstream address, and four services have none."""
+def test_upstream_addresses_are_literal_and_only_where_they_are_needed() -> None:
+    """No variable of compose can change an upstream address, and four services have none."""
     addresses = {
         name: {key: text for key, text in row["environment"].items() if key.endswith("_ADDR")}
-        for name, row in stack("microservices")["services"].items()
+        for name, row in read_stack("microservices")["services"].items()
     }
     assert addresses == {
         "gateway": UPSTREAMS,
@@ -182,11 +182,11 @@ def test_upstream_addresses_are_literal_and_go_only_where_they_are_needed() -> N
     ],
 )
 def test_healthchecks_have_the_one_agreed_form(service: str, mode: str, target: str) -> None:
-    """Every container runs the same command, and its shell, not compose, fills in the variable."""
+    """Every container runs the same command, and its shell, not compose, substitutes the variable."""
     command = (
         f"python -m scripts.healthcheck --mode {mode} --target {target} --timeout-ms 1000 --service {service}"
     )
-    row = stack("microservices")["services"][service]
+    row = read_stack("microservices")["services"][service]
     assert row["healthcheck"]["test"] == ["CMD-SHELL", command]
     assert re.findall(r"\$\$\{(\w+)\}", target)[0] in row["environment"]
 
@@ -194,8 +194,8 @@ def test_healthchecks_have_the_one_agreed_form(service: str, mode: str, target: 
 @pytest.mark.req("TQ-185")
 @pytest.mark.parametrize("deployment", ["microservices", "monolith"])
 def test_healthchecks_have_one_timing(deployment: str) -> None:
-    """All containers are checked at the same pace."""
-    for service in stack(deployment)["services"].values():
+    """All containers are checked at the same intervals."""
+    for service in read_stack(deployment)["services"].values():
         timing = {key: value for key, value in service["healthcheck"].items() if key != "test"}
         assert timing == {"interval": "5s", "timeout": "2s", "retries": 12, "start_period": "20s"}
 
@@ -203,13 +203,13 @@ def test_healthchecks_have_one_timing(deployment: str) -> None:
 @pytest.mark.req("TQ-186")
 def test_the_microservices_are_six_containers() -> None:
     """The stack of microservices has its six functional containers and no other."""
-    assert tuple(stack("microservices")["services"]) == SERVICES
+    assert tuple(read_stack("microservices")["services"]) == SERVICES
 
 
 @pytest.mark.req("TQ-187", "CH-88")
-def test_monoliths_differ_in_their_place_only() -> None:
-    """The six monolith nodes are one image and one command; place and outside port are all that differs."""
-    services = stack("monolith")["services"]
+def test_monoliths_differ_in_their_index_only() -> None:
+    """The six monolith nodes are one image and one command; index and outside port are all that differs."""
+    services = read_stack("monolith")["services"]
     assert list(services) == [f"monolith-{place}" for place in range(6)]
     places, alike = [], []
     for service in services.values():
@@ -222,12 +222,16 @@ def test_monoliths_differ_in_their_place_only() -> None:
 
 @pytest.mark.req("CH-88")
 def test_a_monolith_knows_all_nodes_in_their_order() -> None:
-    """Each monolith is told its port, the fixed order of nodes, one slot, and is checked on its own port."""
-    service = stack("monolith")["services"]["monolith-3"]
-    told = environment_of(service)
-    assert told["NODE_ADDRS"] == ",".join(f"monolith-{place}:50051" for place in range(6))
-    assert (told["NODE_INDEX"], told["NODE_PORT"], told["WORKER_SLOTS"]) == ("3", "50051", "1")
-    assert {"LOG_LEVEL", "MAX_DEDUP_KEYS", "MAX_OUTPUT_BYTES"} <= set(told)
+    """Each monolith gets its port, the fixed order of nodes, one slot, and is checked on its own port."""
+    service = read_stack("monolith")["services"]["monolith-3"]
+    environment = read_environment(service)
+    assert environment["NODE_ADDRS"] == ",".join(f"monolith-{place}:50051" for place in range(6))
+    assert (environment["NODE_INDEX"], environment["NODE_PORT"], environment["WORKER_SLOTS"]) == (
+        "3",
+        "50051",
+        "1",
+    )
+    assert {"LOG_LEVEL", "MAX_DEDUP_KEYS", "MAX_OUTPUT_BYTES"} <= set(environment)
     assert "--mode tcp --target 127.0.0.1:$${NODE_PORT} " in service["healthcheck"]["test"][1]
 
 
@@ -235,7 +239,7 @@ def test_a_monolith_knows_all_nodes_in_their_order() -> None:
 @pytest.mark.parametrize("deployment", ["microservices", "monolith"])
 def test_each_container_has_one_start_command(deployment: str) -> None:
     """A container has a command of its own node and no entrypoint beside it."""
-    for name, service in stack(deployment)["services"].items():
+    for name, service in read_stack(deployment)["services"].items():
         node = "monolith" if deployment == "monolith" else name
         assert service["command"] == f"python -m runtime.serve taskqueue.{deployment}.{node}"
         assert "entrypoint" not in service
@@ -245,8 +249,8 @@ def test_each_container_has_one_start_command(deployment: str) -> None:
 def test_dns_names_and_ports_agree() -> None:
     """Five services listen on their agreed ports under their own names."""
     ports = {
-        name: environment_of(row)[f"{name.upper()}_PORT"]
-        for name, row in stack("microservices")["services"].items()
+        name: read_environment(row)[f"{name.upper()}_PORT"]
+        for name, row in read_stack("microservices")["services"].items()
         if name != "worker"
     }
     assert ports == {
@@ -259,48 +263,48 @@ def test_dns_names_and_ports_agree() -> None:
 
 
 @pytest.mark.req("TQ-177")
-def test_the_worker_takes_no_calls() -> None:
+def test_the_worker_serves_no_calls() -> None:
     """The worker publishes nothing, exposes nothing and has no port of its own."""
-    worker = stack("microservices")["services"]["worker"]
+    worker = read_stack("microservices")["services"]["worker"]
     assert not {"ports", "expose"} & set(worker)
     assert [name for name in worker["environment"] if name.endswith("_PORT")] == ["METRICS_PORT"]
 
 
 @pytest.mark.req("TQ-019")
 def test_only_the_gateway_is_reachable_from_outside() -> None:
-    """A client finds the gateway and nothing else: all others live on a network without a way out."""
-    services = stack("microservices")["services"]
+    """A client reaches the gateway and nothing else: all others are on an internal network."""
+    services = read_stack("microservices")["services"]
     assert [name for name, row in services.items() if "ports" in row] == ["gateway"]
     assert [name for name, row in services.items() if "edge" in row["networks"]] == ["gateway"]
-    assert stack("microservices")["networks"]["internal"] == {"internal": True}
+    assert read_stack("microservices")["networks"]["internal"] == {"internal": True}
 
 
-@pytest.mark.parametrize(("told", "port"), [({}, "50051"), ({"GATEWAY_PORT": "6000"}, "6000")])
-def test_a_published_port_follows_its_variable(told: dict[str, str], port: str) -> None:
-    """Whoever moves the port moves it outside, inside and in what the service is told."""
-    gateway = stack("microservices")["services"]["gateway"]
-    assert [filled(text, **told) for text in gateway["ports"]] == [f"127.0.0.1:{port}:{port}"]
-    assert environment_of(gateway, **told)["GATEWAY_PORT"] == port
+@pytest.mark.parametrize(("environment", "port"), [({}, "50051"), ({"GATEWAY_PORT": "6000"}, "6000")])
+def test_a_published_port_follows_its_variable(environment: dict[str, str], port: str) -> None:
+    """A changed port changes outside, inside and in the environment of the service."""
+    gateway = read_stack("microservices")["services"]["gateway"]
+    assert [fill(text, **environment) for text in gateway["ports"]] == [f"127.0.0.1:{port}:{port}"]
+    assert read_environment(gateway, **environment)["GATEWAY_PORT"] == port
 
 
-def test_ports_inside_stay_where_others_expect_them() -> None:
-    """A port that is part of another node's address cannot be moved under its feet."""
-    job = stack("microservices")["services"]["job"]
+def test_inside_ports_of_upstreams_are_fixed() -> None:
+    """A port that is part of another node's address cannot be changed."""
+    job = read_stack("microservices")["services"]["job"]
     assert job["environment"]["JOB_PORT"] == "50052"
 
 
 def test_replicas_publish_consecutive_ports() -> None:
-    """Six monoliths are found outside on six ports, whatever port they use inside."""
-    rows = stack("monolith")["services"].values()
-    ports = [filled(row["ports"][0], NODE_PORT="7000", NODE_PORT_2="9000") for row in rows]
+    """Six monoliths are reached from outside on six ports, whatever port they use inside."""
+    rows = read_stack("monolith")["services"].values()
+    ports = [fill(row["ports"][0], NODE_PORT="7000", NODE_PORT_2="9000") for row in rows]
     outside = [50051, 50052, 9000, 50054, 50055, 50056]
     assert ports == [f"127.0.0.1:{port}:7000" for port in outside]
-    assert environment_of(next(iter(rows)), NODE_PORT="7000")["NODE_ADDRS"].count(":7000") == 6
+    assert read_environment(next(iter(rows)), NODE_PORT="7000")["NODE_ADDRS"].count(":7000") == 6
 
 
-def test_nodes_wait_for_what_they_call() -> None:
+def test_nodes_wait_for_their_upstreams() -> None:
     """A container starts after its upstreams are healthy."""
-    waits = {name: row.get("depends_on", {}) for name, row in stack("microservices")["services"].items()}
+    waits = {name: row.get("depends_on", {}) for name, row in read_stack("microservices")["services"].items()}
     healthy = {"condition": "service_healthy"}
     assert waits["gateway"] == waits["coordinator"] == dict.fromkeys(("job", "queue", "result"), healthy)
     assert waits["worker"] == {"coordinator": healthy}
@@ -308,16 +312,16 @@ def test_nodes_wait_for_what_they_call() -> None:
 
 
 def test_identity_is_one_certificate_a_component() -> None:
-    """A node that hosts one component proves itself as that one, a node that hosts several as itself."""
-    worker = stack("microservices")["services"]["worker"]
+    """A node that hosts one component has its certificate, a node that hosts several one of its own."""
+    worker = read_stack("microservices")["services"]["worker"]
     assert worker["environment"]["TLS_CERT_FILE"] == "/run/secrets/worker.crt"
     assert worker["environment"]["TLS_KEY_FILE"] == "/run/secrets/worker.key"
     assert worker["environment"]["TLS_CA_FILE"] == "/run/secrets/ca.crt"
     assert worker["secrets"] == ["ca.crt", "worker.crt", "worker.key"]
-    assert stack("monolith")["services"]["monolith-4"]["secrets"] == [
+    assert read_stack("monolith")["services"]["monolith-4"]["secrets"] == [
         "ca.crt",
         "monolith.crt",
         "monolith.key",
     ]
     folder = "../../../../certs/taskqueue.microservices"
-    assert stack("microservices")["secrets"]["job.key"] == {"file": f"${{CERTS_DIR:-{folder}}}/job.key"}
+    assert read_stack("microservices")["secrets"]["job.key"] == {"file": f"${{CERTS_DIR:-{folder}}}/job.key"}

@@ -1,4 +1,4 @@
-"""Containers and manifests of a system in a bucket: the store, who makes it ready, and who may use it."""
+"""Containers and manifests of a system in a bucket: the store, its preparation, and its clients."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ NURSERY = "tests/specs/nursery"
 FIELD = "generated/nursery/deploy/field"
 
 
-def stack() -> Any:
+def read_stack() -> Any:
     return yaml.safe_load(texts(compose.emit, spec(NURSERY))[f"{FIELD}/compose.yaml"])
 
 
-def test_containers_are_made_of_what_is_started() -> None:
-    """A node on demand is no container, has no manifest and no policy; those in one process stay at home."""
+def test_only_started_nodes_are_containers() -> None:
+    """A node on demand has no container, no manifest and no policy; nor have those in one process."""
     found = {**texts(compose.emit, spec(NURSERY)), **texts(kubernetes.emit, spec(NURSERY))}
-    assert set(stack()["services"]) == {"s3", "s3-buckets", "shed-0", "shed-1", "warden"}
+    assert set(read_stack()["services"]) == {"s3", "s3-buckets", "shed-0", "shed-1", "warden"}
     manifests = {path.rpartition("/")[2] for path in found if "kubernetes" in path}
     assert "desk.yaml" not in manifests and {"shed.yaml", "warden.yaml"} <= manifests
     assert "desk" not in found[f"{FIELD}/kubernetes/network-policies.yaml"]
@@ -29,11 +29,11 @@ def test_containers_are_made_of_what_is_started() -> None:
 
 
 def test_a_store_comes_with_the_nodes() -> None:
-    """It keeps its objects in a volume, shows its key to nobody, and is reached from this machine."""
-    server = stack()["services"]["s3"]
+    """It stores its objects in a volume, its key is in no file, and it is reached from this machine."""
+    server = read_stack()["services"]["s3"]
     assert server["image"].startswith("chrislusf/seaweedfs:4.")
-    assert server["volumes"] == ["s3:/data"] and "s3" in stack()["volumes"]
-    assert server["ports"] == ["127.0.0.1:${S3_PORT:-8333}:8333"] and "edge" in stack()["networks"]
+    assert server["volumes"] == ["s3:/data"] and "s3" in read_stack()["volumes"]
+    assert server["ports"] == ["127.0.0.1:${S3_PORT:-8333}:8333"] and "edge" in read_stack()["networks"]
     assert server["environment"]["AWS_SECRET_ACCESS_KEY"] == "${AWS_SECRET_ACCESS_KEY:?must be set}"
     (command,) = server["command"]
     key = command.partition("<<END\n")[2].partition("\nEND")[0]
@@ -42,7 +42,7 @@ def test_a_store_comes_with_the_nodes() -> None:
         {"accessKey": "AWS_ACCESS_KEY_ID", "secretKey": "AWS_SECRET_ACCESS_KEY"}
     ]
     assert "-s3.config=/tmp/s3.json" in command
-    node = stack()["services"]["warden"]
+    node = read_stack()["services"]["warden"]
     assert node["environment"]["NURSERY_STORE"] == "http://s3:8333"
     assert node["environment"]["AWS_ACCESS_KEY_ID"] is None
     assert node["depends_on"] == {
@@ -51,36 +51,36 @@ def test_a_store_comes_with_the_nodes() -> None:
     }
 
 
-def test_only_the_door_that_asks_for_a_key_is_open() -> None:
-    """The parts of the store talk within its container, and no bucket comes to be by a slip of the pen."""
-    options = stack()["services"]["s3"]["command"][0].rpartition("exec ")[2].split()
+def test_only_the_port_that_needs_a_key_is_open() -> None:
+    """The parts of the store talk within its container, and no bucket is created implicitly."""
+    options = read_stack()["services"]["s3"]["command"][0].rpartition("exec ")[2].split()
     assert {"-ip.bind=127.0.0.1", "-s3.ip.bind=0.0.0.0", "-filer.disableHttp"} <= set(options)
     assert {"-s3.autoCreateBucket=false", "-s3.iam=false", "-master.telemetry=false"} <= set(options)
 
 
-def test_buckets_are_made_ready_before_nodes_start() -> None:
-    """A container that ends does it, told what nodes are told of buckets and nothing else."""
-    services = stack()["services"]
+def test_buckets_are_prepared_before_nodes_start() -> None:
+    """A container that ends does it, with the bucket variables of the nodes and nothing else."""
+    services = read_stack()["services"]
     making = services["s3-buckets"]
     assert (making["command"], making["restart"]) == ("python -m runtime.make_buckets nursery", "no")
     assert making["depends_on"] == {"s3": {"condition": "service_healthy"}}
-    told = making["environment"]
-    assert set(told) == {
+    environment = making["environment"]
+    assert set(environment) == {
         *("NURSERY_STORE", "NURSERY_BUCKET", "NURSERY_REGION", "NURSERY_FOLDER"),
         *("NURSERY_FORGETS", "KEPT_DAYS", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
     }
-    assert told.items() <= services["warden"]["environment"].items()
+    assert environment.items() <= services["warden"]["environment"].items()
 
 
 def test_the_example_asks_for_the_key_once() -> None:
-    """What the server needs is what the nodes prove themselves with."""
+    """The key of the server is the key of the nodes."""
     text = texts(compose.emit, spec(NURSERY))[f"{FIELD}/.env.example"]
     assert text.count("AWS_ACCESS_KEY_ID=") == text.count("AWS_SECRET_ACCESS_KEY=") == 1
     assert "#S3_PORT=8333" in text and "#NURSERY_BUCKET=nursery" in text
 
 
-def test_pods_take_their_key_from_a_secret() -> None:
-    """It may be left out where the machine itself is known to the store, which is reached by either port."""
+def test_pods_read_their_key_from_a_secret() -> None:
+    """It may be omitted where the store knows the machine itself; both ports are allowed."""
     found = texts(kubernetes.emit, spec(NURSERY))
     (pod,) = [
         each

@@ -1,4 +1,4 @@
-"""The image: what is in it, who it runs as, and that it is built as it should be."""
+"""The image: its files, its user, and its build."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ DOCKERFILE = "generated/taskqueue/deploy/Dockerfile"
 HADOLINT = Path(sys.executable).parent / "hadolint"
 
 
-def dockerfile() -> str:
+def read_dockerfile() -> str:
     return texts(image.emit, spec("spec/taskqueue"))[DOCKERFILE]
 
 
-def sent(path: str) -> bool:
-    """Whether the build sees a file: the last pattern that fits it, or a folder it is in, decides."""
+def is_in_build_context(path: str) -> bool:
+    """Whether the build sees a file: the last pattern that matches it, or a folder it is in, decides."""
     ignore = texts(image.emit, spec("spec/taskqueue"))[f"{DOCKERFILE}.dockerignore"]
     here = PurePosixPath(path)
     names = [str(here), *(str(parent) for parent in here.parents if parent != PurePosixPath())]
-    seen = True
+    included = True
     for line in ignore.splitlines():
         pattern = line.lstrip("!")
-        if line and not line.startswith("#") and any(_fits(name, pattern) for name in names):
-            seen = line.startswith("!")
-    return seen
+        if line and not line.startswith("#") and any(_matches(name, pattern) for name in names):
+            included = line.startswith("!")
+    return included
 
 
-def _fits(name: str, pattern: str) -> bool:
+def _matches(name: str, pattern: str) -> bool:
     if pattern.startswith("**/"):
         return fnmatchcase(PurePosixPath(name).name, pattern.removeprefix("**/"))
     parts, wanted = name.split("/"), pattern.split("/")
@@ -42,24 +42,24 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_hadolint_has_nothing_to_say(folder: str, tmp_path: Path) -> None:
+def test_hadolint_has_no_complaint(folder: str, tmp_path: Path) -> None:
     """The linter for Dockerfiles accepts every Dockerfile as it is."""
     for path, text in texts(image.emit, spec(folder)).items():
         if path.endswith(("Dockerfile", "Dockerfile.load")):
             (tmp_path / "Dockerfile").write_text(text, encoding="utf-8")
-            done = run(HADOLINT, tmp_path / "Dockerfile")
-            assert (done.returncode, done.stdout) == (0, "")
+            completed = run(HADOLINT, tmp_path / "Dockerfile")
+            assert (completed.returncode, completed.stdout) == (0, "")
 
 
 @pytest.mark.req("TQ-168")
 def test_constants_of_the_spec_are_in_the_image() -> None:
-    """Whoever runs the image without compose still gets output at once."""
-    assert 'PYTHONUNBUFFERED="1"' in dockerfile()
+    """Without compose the image still has unbuffered output."""
+    assert 'PYTHONUNBUFFERED="1"' in read_dockerfile()
 
 
 def test_packages_are_the_locked_ones() -> None:
-    """Packages come from the lock file, each proven by its hash, in a stage that the image leaves behind."""
-    text = dockerfile()
+    """Packages come from the lock file, each verified by its hash, in a stage of its own."""
+    text = read_dockerfile()
     assert re.search(r"--require-hashes .*--requirement /requirements-run.lock", text)
     assert "COPY --from=packages /venv /venv" in text
     assert text.count("\nFROM ${PYTHON_IMAGE}") == 2
@@ -68,15 +68,15 @@ def test_packages_are_the_locked_ones() -> None:
 
 def test_the_image_runs_as_a_plain_user_and_starts_nothing_itself() -> None:
     """The last user is not root, and the command and the check are those of the deployment."""
-    text = dockerfile()
+    text = read_dockerfile()
     assert text.splitlines()[-1] == "USER 10001:10001"
     assert not re.search(r"^(ENTRYPOINT|CMD|HEALTHCHECK|EXPOSE)\b", text, re.MULTILINE)
 
 
-def test_labels_say_what_the_image_is() -> None:
+def test_labels_have_title_and_version() -> None:
     """Title and version of the spec are labels of the image."""
-    assert 'org.opencontainers.image.title="Distributed task queue"' in dockerfile()
-    assert 'org.opencontainers.image.version="1"' in dockerfile()
+    assert 'org.opencontainers.image.title="Distributed task queue"' in read_dockerfile()
+    assert 'org.opencontainers.image.version="1"' in read_dockerfile()
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_labels_say_what_the_image_is() -> None:
         (".git/config", False),
     ],
 )
-def test_the_build_sees_only_what_the_image_needs(path: str, wanted: bool) -> None:
-    """The system's own code goes in; other systems, tools, secrets and caches stay out."""
-    assert sent(path) is wanted
+def test_the_build_context_has_only_the_files_of_the_image(path: str, wanted: bool) -> None:
+    """The system's own code is in it; other systems, tools, secrets and caches are not."""
+    assert is_in_build_context(path) is wanted
 
 
 def test_the_load_generator_has_an_image_of_its_own() -> None:
@@ -113,7 +113,7 @@ def test_the_load_generator_has_an_image_of_its_own() -> None:
     assert "COPY bench bench" in text
     assert text.splitlines()[-1] == "USER 10001:10001"
     assert {"!bench", "bench/results", "!requirements-bench.lock"} <= set(ignore.splitlines())
-    assert "bench" not in dockerfile()
+    assert "bench" not in read_dockerfile()
     assert f"{DOCKERFILE.replace('taskqueue', 'locker')}.load" not in texts(
         image.emit, spec("tests/specs/locker")
     )
@@ -121,17 +121,17 @@ def test_the_load_generator_has_an_image_of_its_own() -> None:
 
 @pytest.mark.req("CH-83")
 def test_the_healthcheck_can_be_imported_where_the_image_works(tmp_path: Path) -> None:
-    """What the image copies to its working directory is enough for `python -m scripts.healthcheck`."""
-    workdir, copied = re.split(r"^WORKDIR (.*)$", dockerfile(), flags=re.MULTILINE)[1:]
+    """The image's working directory is enough for `python -m scripts.healthcheck`."""
+    workdir, copied = re.split(r"^WORKDIR (.*)$", read_dockerfile(), flags=re.MULTILINE)[1:]
     assert workdir == "/app"
     for folder in re.findall(r"^COPY (\w+) \1$", copied, re.MULTILINE):
         for file in (ROOT / folder).rglob("*"):
             path = file.relative_to(ROOT).as_posix()
-            if file.is_file() and sent(path):
+            if file.is_file() and is_in_build_context(path):
                 (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, tmp_path / path)
     found = "import scripts.healthcheck as found; print(found.__file__)"
-    done = run(sys.executable, "-c", found, cwd=tmp_path)
-    assert done.stdout.strip() == str(tmp_path / "scripts" / "healthcheck.py")
-    done = run(sys.executable, "-m", "scripts.healthcheck", "--mode", "tcp", cwd=tmp_path)
-    assert (done.returncode, "--target" in done.stderr) == (2, True)
+    completed = run(sys.executable, "-c", found, cwd=tmp_path)
+    assert completed.stdout.strip() == str(tmp_path / "scripts" / "healthcheck.py")
+    completed = run(sys.executable, "-m", "scripts.healthcheck", "--mode", "tcp", cwd=tmp_path)
+    assert (completed.returncode, "--target" in completed.stderr) == (2, True)

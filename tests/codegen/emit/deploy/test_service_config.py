@@ -1,4 +1,4 @@
-"""The gRPC service config: what it says, and that gRPC does as it says."""
+"""The gRPC service config: its content, and that gRPC follows it."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from tests.support.codegen.specs import spec, texts
 PUBLIC = "/taskqueue.v1.TaskQueuePublicService"
 
 
-def text() -> str:
+def read_text() -> str:
     return texts(service_config.emit, spec("spec/taskqueue"))[
         "generated/taskqueue/deploy/service_config.json"
     ]
 
 
-def method(name: str) -> Any:
-    (found,) = [row for row in json.loads(text())["methodConfig"] if row["name"][0]["method"] == name]
+def find_method(name: str) -> Any:
+    (found,) = [row for row in json.loads(read_text())["methodConfig"] if row["name"][0]["method"] == name]
     return found
 
 
-def test_every_method_is_there_once() -> None:
+def test_every_method_is_in_the_config_once() -> None:
     """Each method of the spec has its deadline, under its full name."""
     names = [
         f"{row['name'][0]['service']}/{row['name'][0]['method']}"
-        for row in json.loads(text())["methodConfig"]
+        for row in json.loads(read_text())["methodConfig"]
     ]
     assert len(names) == len(set(names)) == len(spec("spec/taskqueue").methods)
     assert "taskqueue.v1.TaskQueuePublicService/SubmitJob" in names
-    assert method("SubmitJob")["timeout"] == "3s"
-    assert method("FetchWork")["timeout"] == "1.5s"
+    assert find_method("SubmitJob")["timeout"] == "3s"
+    assert find_method("FetchWork")["timeout"] == "1.5s"
 
 
 def test_a_retry_is_the_profile_of_the_spec() -> None:
     """Codes, attempts and backoff are those of the method's retry profile."""
-    assert method("GetJobStatus")["retryPolicy"] == {
+    assert find_method("GetJobStatus")["retryPolicy"] == {
         "maxAttempts": 4,
         "initialBackoff": "0.1s",
         "maxBackoff": "1s",
@@ -51,9 +51,9 @@ def test_a_retry_is_the_profile_of_the_spec() -> None:
 
 
 @pytest.mark.parametrize("name", ["SubmitJob", "CreateJob", "DequeueJob", "TransitionJobStatus"])
-def test_what_may_not_be_repeated_blindly_is_not(name: str) -> None:
-    """No retry where the spec has none, nor where it depends on the request, which the format cannot say."""
-    assert "retryPolicy" not in method(name)
+def test_calls_that_are_not_idempotent_are_not_retried(name: str) -> None:
+    """No retry where the spec has none, nor where it depends on the request, which it cannot express."""
+    assert "retryPolicy" not in find_method(name)
 
 
 class Flaky(grpc.GenericRpcHandler):
@@ -72,9 +72,9 @@ class Flaky(grpc.GenericRpcHandler):
         return grpc.unary_unary_rpc_method_handler(answer)
 
 
-def retries() -> str:
+def read_retries() -> str:
     """The config without its deadlines, which gRPC's C core lets pass too early (grpc/grpc#40633)."""
-    config = json.loads(text())
+    config = json.loads(read_text())
     for row in config["methodConfig"]:
         del row["timeout"]
     return json.dumps(config)
@@ -86,12 +86,14 @@ def flaky() -> Iterator[tuple[Flaky, grpc.Channel]]:
     server = grpc.server(ThreadPoolExecutor(max_workers=1), handlers=[handler])
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    with grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.service_config", retries())]) as channel:
+    with grpc.insecure_channel(
+        f"127.0.0.1:{port}", options=[("grpc.service_config", read_retries())]
+    ) as channel:
         yield handler, channel
     server.stop(None)
 
 
-def test_grpc_retries_what_it_may(flaky: tuple[Flaky, grpc.Channel]) -> None:
+def test_grpc_retries_idempotent_calls(flaky: tuple[Flaky, grpc.Channel]) -> None:
     """A client that knows only the config gets its answer on the third attempt of an idempotent call."""
     handler, channel = flaky
     call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"{PUBLIC}/GetJobStatus")
@@ -99,7 +101,7 @@ def test_grpc_retries_what_it_may(flaky: tuple[Flaky, grpc.Channel]) -> None:
     assert handler.calls == 3
 
 
-def test_grpc_leaves_the_rest_alone(flaky: tuple[Flaky, grpc.Channel]) -> None:
+def test_grpc_does_not_retry_other_calls(flaky: tuple[Flaky, grpc.Channel]) -> None:
     """The same client makes one attempt at a call whose repeat might be a second job."""
     handler, channel = flaky
     call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"{PUBLIC}/SubmitJob")

@@ -1,4 +1,4 @@
-"""YAML by a few lines of our own: the same text as the library's, and the same data when read back."""
+"""Our YAML writer: the same text as the library's, and the same data when read back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen.emit.deploy.yaml_text import documents, scalar
+from codegen.emit.deploy.yaml_text import dump_documents, dump_scalar
 
 LINES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"]), max_size=12)
 ODD = [
@@ -40,7 +40,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 class Library(yaml.SafeDumper):
-    """The library's emitter, told to write as we want it."""
+    """The library's emitter, configured to write as we want it."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
@@ -50,9 +50,9 @@ class Library(yaml.SafeDumper):
 
 
 @given(st.lists(st.dictionaries(LINES, VALUES, min_size=1, max_size=4), min_size=1, max_size=3))
-def test_what_is_written_can_be_read(data: list[dict[str, Any]]) -> None:
-    """A reader finds in the documents what was put there."""
-    assert list(yaml.safe_load_all(documents(data))) == data
+def test_written_documents_can_be_read(data: list[dict[str, Any]]) -> None:
+    """A reader gets the data that was written."""
+    assert list(yaml.safe_load_all(dump_documents(data))) == data
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_what_is_written_can_be_read(data: list[dict[str, Any]]) -> None:
 )
 def test_text_is_quoted_as_the_library_quotes_it(text: str) -> None:
     """Quotes are there exactly where the library would put them."""
-    assert yaml.safe_dump({"key": text}, allow_unicode=True) == f"key: {scalar(text)}\n"
+    assert yaml.safe_dump({"key": text}, allow_unicode=True) == f"key: {dump_scalar(text)}\n"
 
 
 def test_the_layout_is_the_library_s() -> None:
@@ -72,4 +72,4 @@ def test_the_layout_is_the_library_s() -> None:
         "j": {"k": {"l": True}},
     }
     expected = yaml.dump_all([data, data], Dumper=Library, sort_keys=False, width=10**9)
-    assert documents([data, data]) == expected
+    assert dump_documents([data, data]) == expected

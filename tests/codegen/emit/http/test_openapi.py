@@ -1,4 +1,4 @@
-"""The description of routes, for every spec that has some."""
+"""The OpenAPI description of routes, for every spec that has some."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from codegen.emit.http import openapi
-from codegen.emit.http.openapi_samples import sample_of_pattern
 from codegen.emit.http.openapi_schemas import UUID4
-from tests.support.codegen.specs import FOLDERS, changed, spec, texts
+from codegen.emit.http.pattern_samples import generate_sample
+from tests.support.codegen.specs import FOLDERS, change_spec, spec, texts
 
-ROUTED = [folder for folder in FOLDERS if openapi.routed(spec(folder))]
+ROUTED = [folder for folder in FOLDERS if openapi.list_routed_methods(spec(folder))]
 
 
 @pytest.mark.parametrize("folder", ROUTED)
-def test_it_is_openapi(folder: str) -> None:
-    """All schemas are schemas, all references lead somewhere, and all operations have a name of their own."""
-    made = texts(openapi.emit, spec(folder))
-    text = made[f"generated/{spec(folder).name}/openapi.json"]
+def test_it_is_valid_openapi(folder: str) -> None:
+    """All schemas are valid, all references resolve, and all operations have a name of their own."""
+    emitted = texts(openapi.emit, spec(folder))
+    text = emitted[f"generated/{spec(folder).name}/openapi.json"]
     found = json.loads(text)
     assert text == json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     for schema in found["components"]["schemas"].values():
@@ -28,13 +28,13 @@ def test_it_is_openapi(folder: str) -> None:
     refs = {each for each in text.split('"') if each.startswith("#/components/schemas/")}
     assert {each.rpartition("/")[2] for each in refs} == set(found["components"]["schemas"])
     ids = [row["operationId"] for path in found["paths"].values() for row in path.values()]
-    assert len(ids) == len(set(ids)) == len(openapi.routed(spec(folder)))
+    assert len(ids) == len(set(ids)) == len(openapi.list_routed_methods(spec(folder)))
 
 
 @pytest.mark.parametrize("folder", ROUTED)
 def test_examples_fit_their_schemas(folder: str) -> None:
-    """Those of bodies, of answers and of refusals."""
-    found = openapi.document(spec(folder))
+    """Those of bodies, of answers and of errors."""
+    found = openapi.build_document(spec(folder))
     for path in found["paths"].values():
         for row in path.values():
             for holder in (row.get("requestBody", {}), *row["responses"].values()):
@@ -48,7 +48,7 @@ def test_examples_fit_their_schemas(folder: str) -> None:
 
 def test_values_of_an_enum_are_spelled_as_in_json() -> None:
     """In bodies, in queries and as defaults."""
-    found = openapi.document(spec("tests/specs/rental"))
+    found = openapi.build_document(spec("tests/specs/rental"))
     size = found["components"]["schemas"]["LeaveBikeRequest"]["properties"]["size"]
     assert (size["default"], size["enum"]) == ("small", ["unspecified", "small", "large", "cargo"])
     query = {each["name"]: each["schema"] for each in found["paths"]["/bikes"]["get"]["parameters"]}
@@ -63,7 +63,7 @@ def test_a_spec_without_routes_has_no_description() -> None:
             for method in service["methods"].values():
                 method.pop("route", None)
 
-    assert texts(openapi.emit, changed(spec("tests/specs/locker"), "services", remove)) == {}
+    assert texts(openapi.emit, change_spec(spec("tests/specs/locker"), "services", remove)) == {}
 
 
 def test_the_page_is_of_its_system() -> None:
@@ -78,11 +78,11 @@ def test_the_page_is_of_its_system() -> None:
     "pattern",
     ["[A-Z]{2}[0-9]{9}", UUID4, "[A-Za-z0-9_.-]+", "a|b", "(?:x[0-9]+)?", r"\d{3}-\w+", "[^a]", "^$"],
 )
-def test_samples_match(pattern: str) -> None:
-    """What stands for a pattern in an example matches it."""
+def test_samples_match_their_patterns(pattern: str) -> None:
+    """The sample of a pattern in an example matches it."""
     import re
 
-    assert re.fullmatch(pattern, sample_of_pattern(pattern))
+    assert re.fullmatch(pattern, generate_sample(pattern))
 
 
 def test_names_are_those_of_protobuf() -> None:
@@ -93,13 +93,13 @@ def test_names_are_those_of_protobuf() -> None:
     ]
 
 
-def test_names_and_refusals_are_as_the_spec_wants_them() -> None:
-    """Names as they are in the spec, unset fields as null, and all that is known of a refusal."""
+def test_names_and_errors_follow_the_style_of_the_spec() -> None:
+    """Names as they are in the spec, unset fields as null, and all details of an error."""
 
     def other_style(system: dict[str, object]) -> None:
         system["json"] = {"names": "snake", "unset": "shown", "details": True}
 
-    found = openapi.document(changed(spec("spec/orchestrator"), "system", other_style))
+    found = openapi.build_document(change_spec(spec("spec/orchestrator"), "system", other_style))
     assert "/jobs/{job_id}" in found["paths"]
     assert "job_type" in found["components"]["schemas"]["Job"]["properties"]
     error = found["components"]["schemas"]["Error"]["properties"]["error"]
@@ -118,15 +118,15 @@ def test_every_status_of_a_route_is_described() -> None:
         route = services["services"]["JobsService"]["methods"]["GetJob"]["route"]
         route["instead"] = [{"status": 204, "if_unset": "job_id"}, {"status": 201, "if_set": "status"}]
 
-    found = openapi.document(changed(spec("spec/orchestrator"), "services", instead))
+    found = openapi.build_document(change_spec(spec("spec/orchestrator"), "services", instead))
     answers = found["paths"]["/jobs/{jobId}"]["get"]["responses"]
     assert {"200", "201", "204"} < set(answers)
     assert "content" in answers["201"] and "content" not in answers["204"]
 
 
-def test_content_is_no_json() -> None:
-    """What is sent and answered as it is has no schema of a message; parts of it can be asked for."""
-    paths = openapi.document(spec("spec/queuey"))["paths"]
+def test_raw_content_has_no_schema_of_a_message() -> None:
+    """Raw bodies and answers have no schema of a message; ranges of them can be requested."""
+    paths = openapi.build_document(spec("spec/queuey"))["paths"]
     octets = ["application/octet-stream"]
     for upload in (paths["/blobs"]["post"], paths["/blobs/{address}"]["put"]):
         assert list(upload["requestBody"]["content"]) == octets
@@ -145,9 +145,9 @@ def test_content_is_no_json() -> None:
 
 
 @pytest.mark.parametrize("folder", ROUTED)
-def test_what_has_a_default_is_never_required(folder: str) -> None:
-    """A client may leave out every field of a body that has a default."""
-    found = openapi.document(spec(folder))
+def test_a_field_with_a_default_is_never_required(folder: str) -> None:
+    """A client may omit every field of a body that has a default."""
+    found = openapi.build_document(spec(folder))
     for name, schema in found["components"]["schemas"].items():
         defaults = {field for field, row in schema.get("properties", {}).items() if "default" in row}
         assert defaults.isdisjoint(schema.get("required", ())), name
@@ -163,17 +163,17 @@ def test_a_number_with_a_default_may_be_0(least: int, allowed: list[int]) -> Non
         field = types["public"]["messages"]["ReplayDeadLettersRequest"]["fields"]["most"]
         field["rules"] = {"default": 4, "min": least, "max": 4}
 
-    found = openapi.document(changed(spec("spec/priority"), "types", bounded))
+    found = openapi.build_document(change_spec(spec("spec/priority"), "types", bounded))
     schema = found["components"]["schemas"]["ReplayDeadLettersRequest"]["properties"]["most"]
     fits = Draft202012Validator(schema)
     assert [number for number in range(-1, 6) if fits.is_valid(number)] == allowed
 
 
-def test_one_of_several_fields_has_to_be_given() -> None:
-    """A body says so where a field may be left out only by another one."""
-    found = openapi.document(spec("spec/priority"))["components"]["schemas"]["PurgeDeadLettersRequest"]
+def test_one_of_several_fields_is_required() -> None:
+    """A body says so where a field may be omitted only if another one is there."""
+    found = openapi.build_document(spec("spec/priority"))["components"]["schemas"]["PurgeDeadLettersRequest"]
     fits = Draft202012Validator(found)
-    taken = ({"all": True}, {"older_than_seconds": 1}, {"older_than_seconds": 1, "all": False})
-    assert all(fits.is_valid(body) for body in taken)
-    left_out: tuple[dict[str, object], ...] = ({}, {"all": False}, {"older_than_seconds": 0})
-    assert not any(fits.is_valid(body) for body in left_out)
+    valid = ({"all": True}, {"older_than_seconds": 1}, {"older_than_seconds": 1, "all": False})
+    assert all(fits.is_valid(body) for body in valid)
+    invalid: tuple[dict[str, object], ...] = ({}, {"all": False}, {"older_than_seconds": 0})
+    assert not any(fits.is_valid(body) for body in invalid)

@@ -1,4 +1,4 @@
-"""The tables that history is written to, and how they follow the spec."""
+"""The tables of the history, and how they follow the spec."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from codegen.emit.postgres import postgres_files
 from codegen.emit.postgres.history import histories, history_schema
-from codegen.migrations import difference, schema_digest, write_next
+from codegen.migrations import compute_schema_digest, derive_migration, write_next
 from codegen.source.spec import Spec
 from runtime.stores.postgres.statements import parsed
 from tests.support.codegen import specs
@@ -20,8 +20,8 @@ OUTBOX = ("lifecycle", "entities", "bike", "kept_in", "outbox")
 BIKE = ("types", "yard", "messages", "BikeRow", "fields")
 
 
-def changed(of: Spec, path: tuple[str, ...], value: Any) -> Spec:
-    """A spec in which one thing is another, or is not there."""
+def change_at(of: Spec, path: tuple[str, ...], value: Any) -> Spec:
+    """A spec with one value changed or removed."""
     file, *names, last = path
 
     def change(data: Any) -> None:
@@ -32,11 +32,11 @@ def changed(of: Spec, path: tuple[str, ...], value: Any) -> Spec:
         else:
             data[last] = value
 
-    return specs.changed(of, file, change)
+    return specs.change_spec(of, file, change)
 
 
 def test_a_column_for_each_field() -> None:
-    """In the order of their numbers, with the type that keeps what Redis had."""
+    """In the order of their numbers, with the type for the values of Redis."""
     history = histories(spec(RENTAL))["bike"]
     fields = spec(RENTAL).messages["BikeRow"].fields
     assert [*history.record] == sorted(fields, key=lambda name: fields[name].number)
@@ -55,22 +55,22 @@ def test_a_column_for_each_field() -> None:
     }
 
 
-def test_statements_take_what_the_tables_have() -> None:
+def test_statements_have_the_columns_of_the_tables() -> None:
     """The engine finds each by its name, with a list for each column."""
-    made = texts(postgres_files.emit, spec(RENTAL))
-    found = parsed(made["generated/rental/sql/bike.sql"])
-    # Nothing says for how long the history is kept, so that there is no way to forget any of it.
+    emitted = texts(postgres_files.emit, spec(RENTAL))
+    found = parsed(emitted["generated/rental/sql/bike.sql"])
+    # The spec has no retention of the history, so that there is no statement to delete any of it.
     assert {*found} == {"write_changes", "write_ended", "get", "history"}
     assert "forget" in parsed(
         texts(postgres_files.emit, spec("spec/priority"))["generated/priority/sql/task.sql"]
     )
     history = histories(spec(RENTAL))["bike"]
     assert found["write_ended"].takes == dict.fromkeys(history.ended_columns, "text")
-    assert "generated/rental/sql/van.sql" not in made
-    assert history_schema(spec(RENTAL), "bike") in made["generated/rental/sql/schema.sql"]
+    assert "generated/rental/sql/van.sql" not in emitted
+    assert history_schema(spec(RENTAL), "bike") in emitted["generated/rental/sql/schema.sql"]
 
 
-def test_the_first_migration_makes_the_tables(tmp_path: Path) -> None:
+def test_the_first_migration_creates_the_tables(tmp_path: Path) -> None:
     """And with the same spec there is no second one."""
     rental = spec(RENTAL)
     path = write_next(tmp_path, None, rental, "first")
@@ -84,18 +84,18 @@ def test_the_first_migration_makes_the_tables(tmp_path: Path) -> None:
 def test_a_new_field_is_a_new_column(tmp_path: Path) -> None:
     """Old rows have nothing in it."""
     write_next(tmp_path, None, spec(RENTAL), "first")
-    wider = changed(spec(RENTAL), (*BIKE, "colour"), {"number": 99, "type": "string", "optional": True})
+    wider = change_at(spec(RENTAL), (*BIKE, "colour"), {"number": 99, "type": "string", "optional": True})
     path = write_next(tmp_path, spec(RENTAL), wider, "A colour")
     assert path is not None
     assert path.name == "0002_a_colour.sql"
     assert "ALTER TABLE old_bikes ADD COLUMN IF NOT EXISTS colour text;" in path.read_text()
-    assert schema_digest(wider) in path.read_text()
+    assert compute_schema_digest(wider) in path.read_text()
 
 
-def test_a_field_that_is_gone_leaves_its_column() -> None:
-    """History is never taken back."""
-    wider = changed(spec(RENTAL), (*BIKE, "colour"), {"number": 99, "type": "string", "optional": True})
-    assert difference(wider, spec(RENTAL)) == ([], [])
+def test_a_removed_field_keeps_its_column() -> None:
+    """History is never deleted by a migration."""
+    wider = change_at(spec(RENTAL), (*BIKE, "colour"), {"number": 99, "type": "string", "optional": True})
+    assert derive_migration(wider, spec(RENTAL)) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -110,14 +110,14 @@ def test_a_field_that_is_gone_leaves_its_column() -> None:
         (OUTBOX, None, "bike has no history any more: say what becomes of its rows."),
     ],
 )
-def test_what_a_person_has_to_decide(path: tuple[str, ...], value: Any, problem: str) -> None:
-    """A type that changes, a table that moves, a history that ends."""
-    _, problems = difference(spec(RENTAL), changed(spec(RENTAL), path, value))
+def test_changes_that_need_a_decision(path: tuple[str, ...], value: Any, problem: str) -> None:
+    """A type that changes, a table that is renamed, a history that ends."""
+    _, problems = derive_migration(spec(RENTAL), change_at(spec(RENTAL), path, value))
     assert problems == [problem]
 
 
-def test_a_history_that_begins_later_has_its_tables_then() -> None:
+def test_a_history_that_begins_later_gets_its_tables_then() -> None:
     """An entity that had none gets both tables."""
-    without = changed(spec(RENTAL), OUTBOX, None)
-    steps, problems = difference(without, spec(RENTAL))
+    without = change_at(spec(RENTAL), OUTBOX, None)
+    steps, problems = derive_migration(without, spec(RENTAL))
     assert (steps, problems) == ([history_schema(spec(RENTAL), "bike")], [])

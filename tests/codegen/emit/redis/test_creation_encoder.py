@@ -1,4 +1,4 @@
-"""The encoders of new entities: each kind of value as Redis has it, and what the shorter scripts take."""
+"""The encoders of new entities: each kind of value as Redis has it, and arguments of the shorter scripts."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 import orjson
 import pytest
 
-from codegen.emit.python.records import in_redis
+from codegen.emit.python.records import select_redis_entities
 from codegen.emit.redis import creation_encoder
 from codegen.source.spec import Spec
-from tests.support.codegen.specs import FOLDERS, changed, spec, texts
+from tests.support.codegen.specs import FOLDERS, change_spec, spec, texts
 
 RENTAL = "tests/specs/rental"
 SMALL = 1
 VARIABLES = {"SMALL_DROPS": 3, "SMALL_SECONDS": 60, "LARGE_DROPS": 5, "LARGE_SECONDS": 90}
 
 
-def with_more_kinds() -> Spec:
+def make_spec() -> Spec:
     """The rental, whose bikes have values of further kinds."""
 
     def change(data: Any) -> None:
@@ -29,17 +29,17 @@ def with_more_kinds() -> Spec:
             "bought_at": {"number": 101, "type": "timestamp", "optional": True},
         }
 
-    made = changed(spec(RENTAL), "types", change)
-    # What was worked out from the types before is worked out anew.
-    made.__dict__.pop("messages", None)
-    made.__dict__.pop("enums", None)
-    return made
+    spec_ = change_spec(spec(RENTAL), "types", change)
+    # Properties that were computed from the types before are computed anew.
+    spec_.__dict__.pop("messages", None)
+    spec_.__dict__.pop("enums", None)
+    return spec_
 
 
 @pytest.fixture
 def encoders(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module of that rental."""
-    of = with_more_kinds()
+    of = make_spec()
     messages, records = ModuleType("messages"), ModuleType("records")
     for enum in of.enums.values():
         vars(messages).update({name: row.number for name, row in enum.values.items()})
@@ -52,9 +52,9 @@ def encoders(monkeypatch: pytest.MonkeyPatch) -> Any:
     return SimpleNamespace(**names)
 
 
-def bike(**given: Any) -> Any:
-    """A bike of which nothing but this is known."""
-    fields = with_more_kinds().messages["BikeRow"].fields
+def make_bike(**values: Any) -> Any:
+    """A bike with these values only."""
+    fields = make_spec().messages["BikeRow"].fields
     unset = dict.fromkeys(name for name, row in fields.items() if row.optional)
     usual = {
         "bike_id": "b1",
@@ -65,22 +65,24 @@ def bike(**given: Any) -> Any:
         "trip": 0,
         "mended": False,
     }
-    return SimpleNamespace(**{**unset, **usual, "trace_id": "t1", "weight": 0.0, **given})
+    return SimpleNamespace(**{**unset, **usual, "trace_id": "t1", "weight": 0.0, **values})
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_module_where_redis_keeps_entities(folder: str) -> None:
     of = spec(folder)
-    made = texts(creation_encoder.emit, of)
-    assert [*made] == ([f"generated/{of.name}/creation.py"] if in_redis(of) else [])
-    for path, text in made.items():
+    emitted = texts(creation_encoder.emit, of)
+    assert [*emitted] == ([f"generated/{of.name}/creation.py"] if select_redis_entities(of) else [])
+    for path, text in emitted.items():
         compile(text, path, "exec")
 
 
 def test_each_kind_of_value_as_redis_has_it(encoders: Any) -> None:
-    """What is unset is left out, except where it has a default or begins as another field does."""
+    """Unset values are omitted, except where they have a default or begin as another field does."""
     bought = datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC)
-    found = encoders.encode_bike(bike(tools=("rope",), mended=True, weight=9.5, bought_at=bought), VARIABLES)
+    found = encoders.encode_bike(
+        make_bike(tools=("rope",), mended=True, weight=9.5, bought_at=bought), VARIABLES
+    )
     assert found == {
         "bike_id": "b1",
         "size": "small",
@@ -96,14 +98,14 @@ def test_each_kind_of_value_as_redis_has_it(encoders: Any) -> None:
         "weight": "9.5",
         "bought_at": "2000000",
     }
-    given = encoders.encode_bike(bike(most_drops=7, trip_seconds=8), {})
-    assert (given["most_drops"], given["trip_seconds"], given["first_seconds"]) == ("7", "8", "8")
-    assert (given["mended"], given["tools"], "bought_at" in given) == ("false", "[]", False)
+    values = encoders.encode_bike(make_bike(most_drops=7, trip_seconds=8), {})
+    assert (values["most_drops"], values["trip_seconds"], values["first_seconds"]) == ("7", "8", "8")
+    assert (values["mended"], values["tools"], "bought_at" in values) == ("false", "[]", False)
 
 
 def test_keys_and_arguments_of_the_script_for_a_holder(encoders: Any) -> None:
     """In the order of the script's header, under the prefix."""
-    keys, arguments = encoders.ENCODERS["bike"]["create_for"](bike(), "v1", "p:", VARIABLES)
+    keys, arguments = encoders.ENCODERS["bike"]["create_for"](make_bike(), "v1", "p:", VARIABLES)
     assert keys[0] == "p:bikes:b1" and keys[-1] == "p:vans:v1"
     assert arguments[0] == "b1" and orjson.loads(arguments[1])["bike_id"] == "b1"
     assert {"any", "v1", "t1"} <= {*arguments}
@@ -114,6 +116,6 @@ def test_keys_and_arguments_of_the_script_for_a_holder(encoders: Any) -> None:
 
 
 @pytest.mark.parametrize("special", ["plate", "rests_until", "van", "complaint"])
-def test_a_value_that_only_the_script_for_many_knows(encoders: Any, special: str) -> None:
-    """One that is unique, holds back, or is stored by itself."""
-    assert encoders.ENCODERS["bike"]["create_one"](bike(**{special: "x"}), "", "", VARIABLES) is None
+def test_a_value_that_only_the_script_for_many_supports(encoders: Any, special: str) -> None:
+    """One that is unique, delays, or is stored by itself."""
+    assert encoders.ENCODERS["bike"]["create_one"](make_bike(**{special: "x"}), "", "", VARIABLES) is None

@@ -18,10 +18,10 @@ QUESTION = LABELS + b"\0\x0c\0\1"
 TEXT = b"\x0ehttp_port=8080\x15deployment=blue gr\xc3\xbcn"
 
 
-def answer(unique: bytes, seconds: int, shift: int) -> bytes:
-    """The four records after the name of the service; `shift` is how many bytes a question takes before."""
+def answer(unique: bytes, seconds: int, offset: int) -> bytes:
+    """The four records after the name of the service; `offset` is the length of a question before them."""
     ttl = seconds.to_bytes(4, "big")
-    instance, host = bytes((0xC0, 0x2D + shift)), bytes((0xC0, 0x48 + shift))
+    instance, host = bytes((0xC0, 0x2D + offset)), bytes((0xC0, 0x48 + offset))
     return (
         b"\0\x0c\0\1" + ttl + b"\0\x09\x06host-1\xc0\x0c"
         + instance + b"\0\x21" + unique + ttl + b"\0\x0f\0\0\0\0\x1f\x90\x06host-1\xc0\x1c"

@@ -18,11 +18,10 @@ from runtime.stores.history import stream as streams
 from runtime.stores.history import writer as writers
 from tests.runtime.stores.history.conftest import new_database
 from tests.runtime.stores.history.kit import PATH, STREAM, Kit
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.postgres_clusters import Clusters
 
 ROOT = Path(__file__).parents[4]
-KILLS, OUTAGES = (30, 5) if DEEP else (3, 1)
 AT_ONCE = 200
 WHOLE = """
 SELECT count(*) FROM (
@@ -31,15 +30,17 @@ SELECT count(*) FROM (
 """
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-250")
 async def test_killed_writers_lose_nothing_and_double_nothing(
-    kit: Kit, monkeypatch: pytest.MonkeyPatch
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, chaos: Chaos
 ) -> None:
     """Writers are killed one after the other with entries in hand, and another finishes their work."""
     tasks = kills = attempts = 0
-    while kills < KILLS:
+    wanted = chaos.size(2, 10)
+    while kills < wanted:
         attempts += 1
-        assert attempts <= 10 * KILLS, "no writer could be killed in the middle of its work"
+        assert attempts <= 10 * wanted, "no writer could be killed in the middle of its work"
         filling = asyncio.create_task(_fill(kit, tasks, tasks + AT_ONCE))
         tasks += AT_ONCE
         process = await asyncio.to_thread(_start, kit.redis_url, kit.database_url)
@@ -56,14 +57,19 @@ async def test_killed_writers_lose_nothing_and_double_nothing(
     ((rows,),) = await kit.rows("SELECT count(*) FROM task_changes")
     ((ended,),) = await kit.rows("SELECT count(*) FROM ended_tasks")
     assert (whole, rows, ended) == (tasks, tasks * len(PATH), tasks)
+    chaos.count(kills=kills, rows=rows, lost=0)
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-249")
-async def test_a_killed_database_has_what_it_confirmed(own_kit: Kit, own_postgres: EmbeddedPostgres) -> None:
+async def test_a_killed_database_has_what_it_confirmed(
+    own_kit: Kit, own_postgres: EmbeddedPostgres, chaos: Chaos
+) -> None:
     """The database is killed in the middle of batches, and what was not confirmed is written again."""
+    outages = chaos.size(1, 3)
     own_kit.begin()
     filling = asyncio.create_task(_fill(own_kit, 0, 4 * AT_ONCE))
-    for _ in range(OUTAGES):
+    for _ in range(outages):
         await _some_in_hand(own_kit, os.getpid(), filling)
         own_postgres.kill()
         own_postgres.start()  # here, because it ends with the thread that starts it
@@ -73,7 +79,8 @@ async def test_a_killed_database_has_what_it_confirmed(own_kit: Kit, own_postgre
     ((rows,),) = await own_kit.rows("SELECT count(*) FROM task_changes")
     assert (whole, rows) == (4 * AT_ONCE, 4 * AT_ONCE * len(PATH))
     told = own_kit.lines.read_back("history_waits")
-    assert len(told) <= 2 * OUTAGES, "an outage is told once, and not with every attempt"
+    assert len(told) <= 2 * outages, "an outage is told once, and not with every attempt"
+    chaos.count(kills=outages, rows=rows, lost=0)
 
 
 @pytest.fixture(scope="module")

@@ -25,10 +25,25 @@ RIGHTS = "SELECT rolsuper OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE ro
 
 
 @pytest.fixture
-def place(folder: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+def new_place(folder: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Where nothing is yet."""
     made = folder / request.node.name
     yield made
     shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def prepared(folder: Path) -> Path:
+    """A folder with an empty cluster, which takes longer to make than to copy."""
+    EmbeddedPostgres(folder / "prepared").prepare()
+    return folder / "prepared"
+
+
+@pytest.fixture
+def place(new_place: Path, prepared: Path) -> Path:
+    """Where an empty cluster is."""
+    subprocess.run(["cp", "-a", str(prepared), str(new_place)], check=True)
+    return new_place
 
 
 async def ask(url: str, text: str) -> Any:
@@ -75,19 +90,19 @@ async def test_data_outlives_the_server(place: Path) -> None:
         again.stop()
 
 
-async def test_nobody_gets_in_without_the_password(place: Path) -> None:
-    server = EmbeddedPostgres(place)
+async def test_nobody_gets_in_without_the_password(new_place: Path) -> None:
+    server = EmbeddedPostgres(new_place)
     url = server.start()
     try:
         user, _, rest = url.removeprefix("postgresql://").partition(":")
         without = f"postgresql://{user}:wrong@{rest.partition('@')[2]}"
         with pytest.raises(asyncpg.InvalidPasswordError):
             await ask(without, "SELECT 1")
-        assert (place / "password").stat().st_mode & 0o077 == 0
-        assert place.stat().st_mode & 0o077 == 0
+        assert (new_place / "password").stat().st_mode & 0o077 == 0
+        assert new_place.stat().st_mode & 0o077 == 0
     finally:
         server.remove()
-    assert not place.exists()
+    assert not new_place.exists()
 
 
 async def test_a_folder_has_one_server_at_a_time(place: Path) -> None:
@@ -159,22 +174,22 @@ async def test_a_server_stops_when_its_parent_is_killed(place: Path) -> None:
         again.remove()
 
 
-def test_what_was_half_made_is_made_again(place: Path) -> None:
-    (place / "making").mkdir(parents=True)
-    (place / "making" / "junk").touch()
-    server = EmbeddedPostgres(place)
+def test_what_was_half_made_is_made_again(new_place: Path) -> None:
+    (new_place / "making").mkdir(parents=True)
+    (new_place / "making" / "junk").touch()
+    server = EmbeddedPostgres(new_place)
     server.prepare()
-    assert (place / "data" / "PG_VERSION").exists()
-    assert not (place / "making").exists()
+    assert (new_place / "data" / "PG_VERSION").exists()
+    assert not (new_place / "making").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_told(place: Path) -> None:
-    place.touch()
+def test_a_folder_that_cannot_be_made_is_told(new_place: Path) -> None:
+    new_place.touch()
     try:
         with pytest.raises(EmbeddedError, match="cannot be made"):
-            EmbeddedPostgres(place / "below").prepare()
+            EmbeddedPostgres(new_place / "below").prepare()
     finally:
-        place.unlink()
+        new_place.unlink()
 
 
 def test_where_data_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

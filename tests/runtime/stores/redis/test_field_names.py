@@ -21,7 +21,7 @@ from tests.runtime.hand_world import Lines
 from tests.runtime.stores.redis.kit import VALUES, WORLD
 from tests.support.specs.harbour import new_database
 from tests.support.specs.reserved_words import fields_of, texts_below, words_of
-from tests.support.specs.widened_spec import widened
+from tests.support.specs.widened_spec import generate_widened
 
 ROOT = Path(__file__).parents[4]
 HISTORY = ("history", "order", "group", "user", "select", "ctid", "xmin")
@@ -35,7 +35,7 @@ async def test_every_word_of_the_scripts(
     words = {*words_of(texts), *fields_of(HISTORY), "signature", "settled", "str", "command", "self"}
     words.remove("reason")  # The metrics of this spec say what it means, and it would mean something else.
     assert {"was", "key", "owner", "fence", "stamp", "believed_offers", "hash", "row"} <= words
-    with widened(ROOT / "spec/priority", tmp_path, "priority_words", "TaskRow", words) as more:
+    with generate_widened(ROOT / "spec/priority", tmp_path, "priority_words", "TaskRow", words) as more:
         async with new_database(shared_postgres) as url:
             await live("priority_words", more, redis_url, url)
 

@@ -16,11 +16,10 @@ from runtime.stores.redis import sweeping
 from runtime.stores.store import Held, Settlement
 from tests.runtime.stores.redis.conftest import MakeKit
 from tests.runtime.stores.redis.kit import Kit, gathered
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 
-ROUNDS = 60 if DEEP else 8
 TASKS = 50
-"""So many tasks are raced for in each round: three thousand races of everybody against everybody."""
+"""So many tasks are raced for in each round."""
 ENDED = (COMPLETED, FAILED, CANCELLED)
 
 
@@ -39,16 +38,17 @@ async def silent(kit: Kit, worker: str) -> None:
     await kit.redis.zadd("workers:heartbeats", {worker: 1}, xx=True)
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-088", "PQ-179", "PQ-016", "PQ-086", "PQ-004", "PQ-180")
 async def test_detectors_results_cancels_and_promoters_race_for_the_same_tasks(
-    make_kit: MakeKit, monkeypatch: pytest.MonkeyPatch
+    make_kit: MakeKit, monkeypatch: pytest.MonkeyPatch, chaos: Chaos
 ) -> None:
     """Each running task leaves its attempt exactly once, whoever is first; the count grows by one at most."""
     monkeypatch.setattr(sweeping, "MOST", 4)
     kits = [await make_kit(level="WARNING", LOW_TO_MEDIUM_SECONDS=0) for _ in range(3)]
-    kit, chance = kits[0], random.Random(7)
+    kit = kits[0]
     winners: Counter[str] = Counter()
-    for number in range(ROUNDS):
+    for number, chance in enumerate(chaos.rounds(8)):
         worker = await kit.worker(TASKS)
         await kit.create(*(kit.intent(priority=LOW, max_retries=number % 2) for _ in range(TASKS)))
         tasks = await kit.claim(worker, TASKS)
@@ -59,7 +59,9 @@ async def test_detectors_results_cancels_and_promoters_race_for_the_same_tasks(
         keys = [task.task_id for task in tasks]
         chance.shuffle(keys)
 
-        async def report(keys: list[str] = keys, worker: str = worker) -> list[int | Failure]:
+        async def report(
+            keys: list[str] = keys, worker: str = worker, chance: random.Random = chance
+        ) -> list[int | Failure]:
             found: list[int | Failure] = []
             for start in range(0, TASKS, 5):
                 asked = [
@@ -107,16 +109,20 @@ async def test_detectors_results_cancels_and_promoters_race_for_the_same_tasks(
             winners[left[0]] += 1
         await kit.sound()
         await kit.redis.flushall()
+    chaos.count(tasks=winners.total(), left_twice=0)
     assert winners.keys() >= {"queued", "completed", "failed", "cancelled", "dead_letter"}
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-026", "PQ-160", "PQ-166", "PQ-254", "PQ-025")
-async def test_promoters_and_a_hundred_pollers_deliver_each_task_once(make_kit: MakeKit) -> None:
+async def test_promoters_and_a_hundred_pollers_deliver_each_task_once(
+    make_kit: MakeKit, chaos: Chaos
+) -> None:
     kits = [await make_kit(level="WARNING") for _ in range(4)]
     kit = kits[0]
     made = [
         each.record.task_id
-        for _ in range(10 if DEEP else 2)
+        for _ in range(chaos.size(2, 6))
         for each in await kit.create(*(kit.intent(priority=LOW) for _ in range(500)))
     ]
     pipeline, old = kit.redis.pipeline(transaction=False), await kit.now() - 700_000_000
@@ -139,19 +145,22 @@ async def test_promoters_and_a_hundred_pollers_deliver_each_task_once(make_kit: 
         *(poll(number) for number in range(100)), *(each.sweep(TASK_RAISE_LOW) for each in kits)
     )
     assert delivered == Counter(made)
+    chaos.count(tasks=len(made), delivered_twice=0)
     assert await kit.queues() == {"high": [], "medium": [], "low": []}
     await kit.sound()
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-111")
-async def test_of_a_cancel_and_a_claim_one_wins(make_kit: MakeKit) -> None:
+async def test_of_a_cancel_and_a_claim_one_wins(make_kit: MakeKit, chaos: Chaos) -> None:
     """A cancelled task is never delivered, and a delivered one is never cancelled as if it had waited."""
     kits = [await make_kit(level="WARNING"), await make_kit(level="WARNING")]
-    for _ in range(40 if DEEP else 6):
+    for _ in chaos.rounds(6):
         made = [each.record.task_id for each in await kits[0].create(*(kits[0].intent() for _ in range(50)))]
         cancelled, delivered = await asyncio.gather(cancel_all(kits[1], made), claim_all(kits[0]))
         assert cancelled | delivered == set(made)
         assert not cancelled & delivered
+        chaos.count(cancelled=len(cancelled), delivered=len(delivered))
         await kits[0].sound()
         await kits[0].redis.flushall()
 
@@ -168,14 +177,14 @@ async def claim_all(kit: Kit) -> set[str]:
     return {task.task_id for _ in range(60) for task in await kit.claim(worker, 1)}
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-004", "PQ-213")
-async def test_whatever_happens_every_index_agrees_with_every_task(make_kit: MakeKit) -> None:
+async def test_whatever_happens_every_index_agrees_with_every_task(make_kit: MakeKit, chaos: Chaos) -> None:
     """Random steps by four processes at once, looked at after every bout."""
     kits = [await make_kit(MAX_QUEUE_DEPTH=60, RETRY_BACKOFF_SECONDS=0.001) for _ in range(4)]
-    chance = random.Random(11)
     needs = [(), ("gpu",), ("gpu", "eu"), ("tpu",)]
 
-    async def bout(kit: Kit) -> None:
+    async def bout(kit: Kit, chance: random.Random) -> None:
         worker = await kit.worker(8, *chance.choice(needs))
         held: list[TaskRecord] = []
         for _ in range(25):
@@ -211,6 +220,6 @@ async def test_whatever_happens_every_index_agrees_with_every_task(make_kit: Mak
                 await kit.sweep(TASK_RELEASE)
                 await kit.tasks.trim()
 
-    for _ in range(20 if DEEP else 3):
-        await asyncio.gather(*(bout(kit) for kit in kits))
+    for chance in chaos.rounds(3):
+        await asyncio.gather(*(bout(kit, chance) for kit in kits))
         await kits[0].sound()

@@ -16,7 +16,7 @@ from tests.runtime.hand_world import Lines
 from tests.runtime.stores.s3.kit import OtherTime, TestWorld
 from tests.support.s3.fixtures import Bucket
 from tests.support.specs.reserved_words import fields_of, texts_below, words_of
-from tests.support.specs.widened_spec import widened
+from tests.support.specs.widened_spec import generate_widened
 
 ROOT = Path(__file__).parents[4]
 
@@ -25,7 +25,7 @@ async def test_every_word_of_the_engine(tmp_path: Path, bucket: Bucket) -> None:
     """There are no statements here, so that the names are those of the engine itself and of the records."""
     words = fields_of(words_of([*texts_below(ROOT / "runtime/stores/s3", ".py"), RECORDS.read_text()]))
     assert {"field", "datetime", "etag", "key", "record", "self", "others", "given"} <= words
-    with widened(ROOT / "tests/specs/nursery", tmp_path, "nursery_words", "Plant", words) as more:
+    with generate_widened(ROOT / "tests/specs/nursery", tmp_path, "nursery_words", "Plant", words) as more:
         records: Any = importlib.import_module("generated.nursery_words.records")
         states: Any = importlib.import_module("generated.nursery_words.messages")
         system: Any = importlib.import_module("generated.nursery_words.system").SYSTEM

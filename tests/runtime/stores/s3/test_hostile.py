@@ -14,6 +14,7 @@ from runtime.stores.s3.keys import Keys, derived_uuid
 from runtime.stores.s3.rows import Rows, Unreadable
 from runtime.stores.store import Unstorable
 from tests.runtime.stores.s3.kit import TestWorld
+from tests.support.deep import DEEP
 
 _ANYTHING = st.recursive(
     st.none()
@@ -42,7 +43,7 @@ def _usual() -> dict[str, Any]:
     return found
 
 
-@settings(max_examples=150)
+@settings(max_examples=1000 if DEEP else 50)
 @given(st.dictionaries(st.sampled_from(sorted(_usual())), _ANYTHING, min_size=1, max_size=3), st.booleans())
 def test_any_field_may_be_anything(changed: dict[str, Any], is_running: bool) -> None:
     """What is taken for an entity can be leased, swept and settled, and written again."""
@@ -72,7 +73,7 @@ def test_any_field_may_be_anything(changed: dict[str, Any], is_running: bool) ->
             assert _CHANGES.state(again) == _CHANGES.state(made)
 
 
-@settings(max_examples=100)
+@settings(max_examples=1000 if DEEP else 50)
 @given(st.binary(max_size=40) | _ANYTHING.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_no_entity(body: bytes) -> None:
     try:

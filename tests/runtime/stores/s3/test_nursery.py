@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import generated
-from codegen.__main__ import main as codegen
 from runtime.call import Call
 from runtime.call.conditions import Condition
 from runtime.node.settings import read
@@ -24,6 +23,7 @@ from runtime.stores.store import Held, Settling
 from tests.runtime.hand_world import Lines
 from tests.runtime.stores.s3.kit import OtherTime, TestWorld
 from tests.support.s3.fixtures import Bucket
+from tests.support.specs.modules import generate_modules
 
 ROOT = Path(__file__).parents[4]
 
@@ -33,7 +33,7 @@ def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """What is generated of its spec."""
     root = tmp_path_factory.mktemp("nursery")
     shutil.copytree(ROOT / "tests/specs/nursery", root / "spec/nursery")
-    assert codegen(["generate", "--root", str(root)]) == 0
+    generate_modules(root)
     folder = root / "generated"
     generated.__path__.append(str(folder))
     yield importlib.import_module("generated.nursery.system").SYSTEM

@@ -10,22 +10,27 @@ import pytest
 import pytest_asyncio
 
 import generated
-from codegen.__main__ import main as codegen
 from tests.runtime.stores.sqlite.kit import Kit
+from tests.support.specs.modules import generate_modules
 
 ROOT = Path(__file__).parents[4]
 
 
-@pytest.fixture(scope="module")
-def laundry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of what was generated; its modules can be imported beside those of the other systems."""
+@pytest.fixture(scope="session")
+def generated_laundry(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of what was generated."""
     root = tmp_path_factory.mktemp("laundry")
     shutil.copytree(ROOT / "tests/specs/laundry", root / "spec/laundry")
-    assert codegen(["generate", "--root", str(root)]) == 0
-    folder = root / "generated"
-    generated.__path__.append(str(folder))
-    yield folder / "laundry"
-    generated.__path__.remove(str(folder))
+    generate_modules(root)
+    return root / "generated"
+
+
+@pytest.fixture(scope="module")
+def laundry(generated_laundry: Path) -> Iterator[Path]:
+    """The folder of the system; its modules can be imported beside those of the other systems."""
+    generated.__path__.append(str(generated_laundry))
+    yield generated_laundry / "laundry"
+    generated.__path__.remove(str(generated_laundry))
 
 
 @pytest_asyncio.fixture

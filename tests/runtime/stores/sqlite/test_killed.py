@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sqlite3
 import subprocess
 import sys
@@ -10,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 
-KILLS = 3000 if DEEP else 8
 ORDER = ("pending", "active", "completed")
 
 
+@pytest.mark.chaos
 @pytest.mark.req("QQ-019", "QQ-020")
-def test_a_file_outlives_whoever_writes_it(tmp_path: Path) -> None:
-    path, chance = tmp_path / "killed.db", random.Random(7)
+def test_a_file_outlives_whoever_writes_it(tmp_path: Path, chaos: Chaos) -> None:
+    path = tmp_path / "killed.db"
     told: dict[str, str] = {}
-    for _ in range(KILLS):
+    for chance in chaos.rounds(4):
         for line in _killed(path, chance.uniform(0, 0.15)):
             state, key = line.split(" ")
             told[key] = max(told.get(key, "pending"), state, key=ORDER.index)
@@ -38,7 +37,9 @@ def test_a_file_outlives_whoever_writes_it(tmp_path: Path) -> None:
             for each in tmp_path.glob("killed.db*"):
                 each.unlink()
             told = {}
-    assert told or DEEP  # where the file may just have been made anew
+            chaos.count(files_made_anew=1)
+        chaos.count(kills=1, lost=len(lost))
+    assert told or "files_made_anew" in chaos.counted
 
 
 def _killed(path: Path, after: float) -> list[str]:

@@ -34,7 +34,7 @@ def kiosk(counter: System) -> Iterator[Served]:
 
 @pytest.fixture
 def http(kiosk: Served) -> Iterator[httpx.Client]:
-    """Somebody at the kiosk who shows nothing."""
+    """A client of the kiosk without proof."""
     with httpx.Client(base_url=kiosk.url, timeout=60, verify=NO_TLS) as client:
         yield client
 

@@ -24,7 +24,7 @@ from runtime.node.node import Node
 from runtime.node.systems import load_system, system_names
 from runtime.world import RealWorld
 from tests.support import quick_yaml
-from tests.support.specs.patient_spec import patient
+from tests.support.specs.patient_spec import extend_timeouts
 
 ROOT = Path(__file__).parents[4]
 SPECS = ROOT / "tests/specs"
@@ -77,15 +77,15 @@ def write_spec(folder: Path) -> None:
     folder.mkdir(parents=True)
     additions = quick_yaml.read((HERE / "additions.yaml").read_text(encoding="utf-8"))
     for file in sorted((SPECS / "locker").glob("*.yaml")):
-        data = quick_yaml.read(patient(file.read_text(encoding="utf-8")).replace("locker", NAME))
-        merged = _merged(data, additions.get(file.stem, {}))
+        data = quick_yaml.read(extend_timeouts(file.read_text(encoding="utf-8")).replace("locker", NAME))
+        merged = _merge(data, additions.get(file.stem, {}))
         (folder / file.name).write_text(quick_yaml.write(merged), encoding="utf-8")
 
 
-def _merged(old: Any, new: Any) -> Any:
+def _merge(old: Any, new: Any) -> Any:
     if isinstance(old, dict) and isinstance(new, dict):
         return {
-            key: _merged(old[key], new[key]) if key in old and key in new else {**old, **new}[key]
+            key: _merge(old[key], new[key]) if key in old and key in new else {**old, **new}[key]
             for key in {**old, **new}
         }
     return [*old, *new] if isinstance(old, list) and isinstance(new, list) else new

@@ -37,7 +37,7 @@ def test_a_token_proves_its_principal(http: httpx.Client, clerk: httpx.Client) -
     "value", ["Bearer wrong", "clerk", "Basic Y2xlcms6", "bearers clerk-secret", "Bearer é"]
 )
 def test_a_wrong_proof_is_no_proof(http: httpx.Client, value: str) -> None:
-    """Not even where nobody has to prove himself: whoever shows something is held to it."""
+    """Not even where no proof is needed: a proof that is given is checked."""
     response = http.get("/forms", headers=[(b"authorization", value.encode())])
     assert code(response) == (401, "STRANGER")
     assert response.headers["www-authenticate"] == "Bearer"
@@ -62,13 +62,13 @@ def test_two_authorization_headers_prove_nothing(http: httpx.Client, kiosk: Serv
 
 def test_who_shows_nothing_is_whom_the_listener_says(http: httpx.Client, kiosk: Served) -> None:
     """A courier at this kiosk, although a courier elsewhere has to show a token."""
-    http.get("/forms", headers={"x-request-id": "nobody-knows"})
-    line = next(line for line in reversed(kiosk.log) if line.get("request_id") == "nobody-knows")
+    http.get("/forms", headers={"x-request-id": "an-unknown-path"})
+    line = next(line for line in reversed(kiosk.log) if line.get("request_id") == "an-unknown-path")
     assert line["caller"] == "courier"
 
 
-def test_who_shows_nothing_and_may_not_is_told_to_prove_himself(http: httpx.Client) -> None:
-    """401 and not 403: nobody has been told apart yet. What is wrong with the request stays untold."""
+def test_a_caller_without_proof_is_unauthenticated(http: httpx.Client) -> None:
+    """401 and not 403: the caller is not identified yet. Details of the request are not revealed."""
     assert code(http.put(STAMP, json={"ink": "green"})) == (401, "STRANGER")
     assert code(http.put(STAMP, content=b"{")) == (401, "STRANGER")
 
@@ -76,15 +76,15 @@ def test_who_shows_nothing_and_may_not_is_told_to_prove_himself(http: httpx.Clie
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::2]:80", ""]
 )
-def test_a_page_of_another_site_is_nobody(http: httpx.Client, host: str) -> None:
-    """A name that somebody made point to this machine does not let a browser in."""
+def test_a_page_of_another_site_has_no_principal(http: httpx.Client, host: str) -> None:
+    """A foreign name that resolves to this machine does not admit a browser."""
     assert code(http.get("/forms", headers={"host": host})) == (401, "STRANGER")
     assert http.get("/forms", headers={"host": host, **bearer("clerk")}).status_code == 200
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "http://127.0.0.1.evil.example:80", "null", ""])
 def test_nor_is_a_page_that_calls_across(http: httpx.Client, origin: str) -> None:
-    """A browser says whose page it is that sends; a page of this machine is somebody on it."""
+    """A browser names the site of the page; a page of this machine is a local caller."""
     assert code(http.post("/forms:close", headers={"origin": origin})) == (401, "STRANGER")
     own = http.post("/forms:close", headers={"origin": f"http://localhost:{http.base_url.port}"})
     assert code(own) == (503, "LUNCH_BREAK")
@@ -108,12 +108,12 @@ def test_without_such_a_listener_only_the_anonymous_principal_is_let_in(counter:
         assert (
             client.post("/forms/p1/fill", json={"answers": {}}, headers=bearer("courier")).status_code == 202
         )
-        nobody = "00000000-0000-4000-8000-000000000000"
-        assert code(client.get(f"/parcels/{nobody}")) == (503, "VAULT_CLOSED")
+        unknown = "00000000-0000-4000-8000-000000000000"
+        assert code(client.get(f"/parcels/{unknown}")) == (503, "VAULT_CLOSED")
 
 
 async def test_the_other_listener_has_an_anonymous_caller_of_its_own(kiosk: Served, counter: System) -> None:
-    """Over gRPC, too, who shows nothing is whom the listener says, or is told to prove himself."""
+    """Over gRPC, too, a caller without proof is the principal of the listener, or unauthenticated."""
     messages = importlib.import_module("generated.counter.messages")
     async with Client(counter, lambda _component: [f"127.0.0.1:{kiosk.node.port}"]) as client:
         desk = client.service("DeskService")
@@ -144,7 +144,7 @@ def secure(
         yield served
 
 
-def trusting(authority: Authority, tmp_path: Path, principal: str | None = None) -> ssl.SSLContext:
+def make_tls_context(authority: Authority, tmp_path: Path, principal: str | None = None) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=authority.certificate.decode())
     if principal is not None:
         issued = authority.issue(principal)
@@ -157,22 +157,26 @@ def trusting(authority: Authority, tmp_path: Path, principal: str | None = None)
 def test_a_certificate_proves_its_principal(secure: Served, authority: Authority, tmp_path: Path) -> None:
     """By the same name as over gRPC. A principal that proves itself otherwise is refused."""
     url = secure.url.replace("http:", "https:")
-    with httpx.Client(base_url=url, timeout=60, verify=trusting(authority, tmp_path, "clerk")) as client:
+    with httpx.Client(
+        base_url=url, timeout=60, verify=make_tls_context(authority, tmp_path, "clerk")
+    ) as client:
         assert client.put(STAMP, json={"ink": "red"}).status_code == 200
         assert client.put(STAMP, json={"ink": "blue"}).status_code == 200
-    with httpx.Client(base_url=url, timeout=60, verify=trusting(authority, tmp_path, "courier")) as client:
+    with httpx.Client(
+        base_url=url, timeout=60, verify=make_tls_context(authority, tmp_path, "courier")
+    ) as client:
         assert code(client.get("/forms")) == (401, "STRANGER")
 
 
 def test_a_certificate_is_optional(secure: Served, authority: Authority, tmp_path: Path) -> None:
     """A token does as well, and health needs no proof at all; one of another authority is refused."""
     url = secure.url.replace("http:", "https:")
-    with httpx.Client(base_url=url, timeout=60, verify=trusting(authority, tmp_path)) as client:
+    with httpx.Client(base_url=url, timeout=60, verify=make_tls_context(authority, tmp_path)) as client:
         assert client.get("/healthz").status_code == 200
         assert client.put(STAMP, json={"ink": "red"}, headers=bearer("clerk")).status_code == 200
         assert code(client.put(STAMP, json={"ink": "red"})) == (401, "STRANGER")
     stranger = Authority("counter")
-    context = trusting(authority, tmp_path)
+    context = make_tls_context(authority, tmp_path)
     issued = stranger.issue("clerk")
     (tmp_path / "crt").write_bytes(issued.certificate)
     (tmp_path / "key").write_bytes(issued.key)
@@ -185,13 +189,13 @@ def test_a_certificate_is_optional(secure: Served, authority: Authority, tmp_pat
 
 
 def test_plain_http_is_not_spoken_there(secure: Served) -> None:
-    """Nobody sends a token in the clear by mistake and gets an answer; the log says that there was one."""
+    """A token that is sent in the clear by mistake gets no answer; the log has a line about it."""
     with pytest.raises(httpx.TransportError):
         httpx.get(f"{secure.url}/healthz")
 
     def messages() -> list[str]:
-        told = (each["message"] for each in secure.log if each["event"] == "handshake_failed")
-        return [each for each in told if each.endswith("http request")]
+        messages = (each["message"] for each in secure.log if each["event"] == "handshake_failed")
+        return [each for each in messages if each.endswith("http request")]
 
     lines = wait_until(messages)
     assert lines == ["a client was refused: http request"]

@@ -1,4 +1,4 @@
-"""Clients that mean harm or know no better: what is no HTTP, too much of it, or too slow."""
+"""Hostile or broken clients: invalid HTTP, too much of it, or too slow."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def form_of(length: int) -> bytes:
 
 
 @contextmanager
-def connected(port: int) -> Iterator[socket.socket]:
+def connect(port: int) -> Iterator[socket.socket]:
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
         yield connection
 
 
-def received(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
+def read_response(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
     """All that comes until the other side closes: status, headers and body."""
     found = b""
     while part := connection.recv(65536):
@@ -55,7 +55,7 @@ def received(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
 
 
 def is_alive(connection: socket.socket) -> bool:
-    """Whether the health of the node is told on a connection, which stays open."""
+    """Whether a connection answers with the health of the node, and stays open."""
     connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")
     found = b""
     while not found.endswith(b"}"):
@@ -63,15 +63,15 @@ def is_alive(connection: socket.socket) -> bool:
     return b'"alive":true' in found
 
 
-def asked(port: int, *parts: bytes) -> tuple[int, dict[str, str], bytes]:
-    with connected(port) as connection:
+def send_request(port: int, *parts: bytes) -> tuple[int, dict[str, str], bytes]:
+    with connect(port) as connection:
         for part in parts:
             connection.sendall(part)
-        return received(connection)
+        return read_response(connection)
 
 
 @contextmanager
-def listening(kiosk: Served, counter: System, limits: HttpLimits) -> Iterator[int]:
+def listen(kiosk: Served, counter: System, limits: HttpLimits) -> Iterator[int]:
     """Another listener of the same node, with limits that a test can reach."""
     endpoints = kiosk.node._parts.endpoints.values()
     world = RealWorld()
@@ -98,19 +98,19 @@ def listening(kiosk: Served, counter: System, limits: HttpLimits) -> Iterator[in
         b"POST /parcels HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
     ],
 )
-def test_what_is_no_http_is_told_so_and_closed(kiosk: Served, sent: bytes) -> None:
+def test_invalid_http_is_refused_and_closed(kiosk: Served, sent: bytes) -> None:
     """In the body that all refusals have; two lengths for one body are no HTTP either."""
-    status, headers, body = asked(kiosk.port, sent)
+    status, headers, body = send_request(kiosk.port, sent)
     assert (status, headers["connection"]) == (400, "close")
     assert json.loads(body)["error"]["code"] == "BAD_REQUEST"
     line = kiosk.log[-1]
     assert (line["event"], line["http_status"], line["grpc_code"]) == ("rpc_error", 400, "INVALID_ARGUMENT")
 
 
-def test_a_body_in_broken_chunks_harms_nobody(kiosk: Served, http: httpx.Client) -> None:
+def test_a_body_in_broken_chunks_does_no_harm(kiosk: Served, http: httpx.Client) -> None:
     """The connection ends, and the next one is served."""
     head = form_of(0).replace(b"content-length: 0", b"transfer-encoding: chunked")
-    status, _, _ = asked(kiosk.port, head, b"zz\r\nnothing\r\n")
+    status, _, _ = send_request(kiosk.port, head, b"zz\r\nnothing\r\n")
     assert status == 400
     assert http.get("/healthz").status_code == 200
 
@@ -126,10 +126,10 @@ def test_a_body_in_broken_chunks_harms_nobody(kiosk: Served, http: httpx.Client)
 )
 def test_too_many_headers(kiosk: Served, head: bytes) -> None:
     """One long header, a long line, many small ones, and one that does not end."""
-    with connected(kiosk.port) as connection:
+    with connect(kiosk.port) as connection:
         try:
             connection.sendall(head)
-            status, _, body = received(connection)
+            status, _, body = read_response(connection)
         except ConnectionError:
             return  # The other side had closed before all of it was sent.
     assert status == 431
@@ -137,28 +137,28 @@ def test_too_many_headers(kiosk: Served, head: bytes) -> None:
 
 
 def test_headers_that_come_too_slowly(kiosk: Served, counter: System) -> None:
-    """Whoever does not finish its headers, or says nothing at all, does not hold a connection for ever."""
-    with listening(kiosk, counter, HttpLimits(10, head_seconds=1)) as port:
+    """A client that does not finish its headers, or sends nothing at all, loses its connection."""
+    with listen(kiosk, counter, HttpLimits(10, head_seconds=1)) as port:
         for sent in (b"", b"GET /forms HTTP/1.1\r\nhost: ", b"\r\n\r\n"):
-            status, _, body = asked(port, sent)
+            status, _, body = send_request(port, sent)
             assert (status, json.loads(body)["error"]["code"]) == (408, "REQUEST_TIMEOUT")
 
 
 def test_a_second_request_that_comes_too_slowly(kiosk: Served, counter: System) -> None:
-    """The time holds for each request of a connection."""
+    """Each request of a connection has this timeout."""
     limits = HttpLimits(10, head_seconds=PATIENCE)
-    with listening(kiosk, counter, limits) as port, connected(port) as connection:
+    with listen(kiosk, counter, limits) as port, connect(port) as connection:
         assert is_alive(connection)
         # The first request may take as long as a busy machine needs for it; the second will not come at all.
         force_setattr(limits, "head_seconds", 0.1)
         connection.sendall(b"GET /heal")
-        assert received(connection)[0] == 408
+        assert read_response(connection)[0] == 408
 
 
 def test_a_body_that_comes_too_slowly(kiosk: Served, counter: System) -> None:
-    """The connection is closed, because nobody knows where the next request would begin."""
-    with listening(kiosk, counter, HttpLimits(10, body_seconds=1)) as port:
-        status, headers, body = asked(port, form_of(100), b'{"answers"')
+    """The connection is closed, because the begin of the next request is unknown."""
+    with listen(kiosk, counter, HttpLimits(10, body_seconds=1)) as port:
+        status, headers, body = send_request(port, form_of(100), b'{"answers"')
     assert (status, headers["connection"]) == (408, "close")
     assert json.loads(body)["error"]["message"] == "the body did not come within 1 s"
     line = kiosk.log[-1]
@@ -167,33 +167,33 @@ def test_a_body_that_comes_too_slowly(kiosk: Served, counter: System) -> None:
 
 def test_idle_connections_are_closed(kiosk: Served, counter: System) -> None:
     """A kept connection lives only as long as it is used."""
-    with listening(kiosk, counter, HttpLimits(10, idle_seconds=1)) as port, connected(port) as connection:
+    with listen(kiosk, counter, HttpLimits(10, idle_seconds=1)) as port, connect(port) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")
-        status, _, _ = received(connection)
+        status, _, _ = read_response(connection)
         assert status == 200
 
 
 def test_connections_are_bounded(kiosk: Served, counter: System) -> None:
-    """One more than allowed is told so at once; there is room again as soon as one goes."""
+    """One more than allowed is refused at once; there is room again as soon as one ends."""
     with (
-        listening(kiosk, counter, HttpLimits(3)) as port,
-        connected(port) as first,
-        connected(port) as second,
-        connected(port) as third,
+        listen(kiosk, counter, HttpLimits(3)) as port,
+        connect(port) as first,
+        connect(port) as second,
+        connect(port) as third,
     ):
         for connection in (first, second, third):
             assert is_alive(connection)
-        status, _, body = asked(port)
+        status, _, body = send_request(port)
         assert (status, json.loads(body)["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
         third.close()
         ends = time.monotonic() + PATIENCE
-        while asked(port, b"GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n")[0] != 200:
+        while send_request(port, b"GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n")[0] != 200:
             assert time.monotonic() < ends
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_comes(kiosk: Served) -> None:
     """Its announced length is enough."""
-    with connected(kiosk.port) as connection:
+    with connect(kiosk.port) as connection:
         connection.sendall(form_of(999_999))
         assert connection.recv(65536).startswith(b"HTTP/1.1 413 ")
 
@@ -211,8 +211,8 @@ def test_a_client_that_sends_on_reads_why_it_was_refused(http: httpx.Client, ann
 
 def test_the_rest_of_a_refused_body_is_not_waited_for_without_end(kiosk: Served, counter: System) -> None:
     """After the time for a body the connection is closed."""
-    with listening(kiosk, counter, HttpLimits(10, body_seconds=1)) as port:
-        status, _, _ = asked(port, form_of(9_999_999), b"{")
+    with listen(kiosk, counter, HttpLimits(10, body_seconds=1)) as port:
+        status, _, _ = send_request(port, form_of(9_999_999), b"{")
     assert status == 413
 
 
@@ -222,19 +222,19 @@ def test_a_client_that_asks_first_is_answered_before_it_sends(kiosk: Served) -> 
         b"POST %s HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: %s\r\nexpect: 100-continue\r\n"
         b"content-length: 15\r\nconnection: close\r\n\r\n"
     )
-    assert asked(kiosk.port, head % (FORM.encode(), b"text/plain"))[0] == 415
-    with connected(kiosk.port) as connection:
+    assert send_request(kiosk.port, head % (FORM.encode(), b"text/plain"))[0] == 415
+    with connect(kiosk.port) as connection:
         connection.sendall(head % (FORM.encode(), b"application/json"))
         assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(b'{"answers": {}}')
-        assert received(connection)[0] == 202
+        assert read_response(connection)[0] == 202
 
 
 def test_requests_in_one_go_are_answered_in_their_order(kiosk: Served) -> None:
     """Pipelined requests are none the worse for it, and each has its own answer."""
     one = b"GET /forms?count=%d HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
     last = b"GET /forms?count=3 HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n"
-    with connected(kiosk.port) as connection:
+    with connect(kiosk.port) as connection:
         connection.sendall(one % 1 + one % 2 + last)
         found = b""
         while part := connection.recv(65536):
@@ -246,7 +246,7 @@ def test_requests_in_one_go_are_answered_in_their_order(kiosk: Served) -> None:
 
 
 def test_a_refused_body_does_not_spoil_the_connection(http: httpx.Client) -> None:
-    """What is refused before its body is read leaves the connection usable."""
+    """A request that is refused before its body is read leaves the connection usable."""
     with httpx.Client(
         base_url=http.base_url, headers={"authorization": "Bearer wrong"}, timeout=60, verify=NO_TLS
     ) as stranger:
@@ -258,7 +258,7 @@ def test_a_refused_body_does_not_spoil_the_connection(http: httpx.Client) -> Non
 def test_a_client_that_goes_in_the_middle_of_its_body(kiosk: Served, http: httpx.Client) -> None:
     """Nothing is answered and nothing breaks."""
     before = len([line for line in kiosk.log if line["event"] == "rpc_fault"])
-    with connected(kiosk.port) as connection:
+    with connect(kiosk.port) as connection:
         connection.sendall(form_of(100) + b'{"ans')
     assert http.get("/healthz").status_code == 200
     assert len([line for line in kiosk.log if line["event"] == "rpc_fault"]) == before
@@ -267,7 +267,7 @@ def test_a_client_that_goes_in_the_middle_of_its_body(kiosk: Served, http: httpx
 def test_an_upgrade_is_not_taken(kiosk: Served) -> None:
     """No websocket, no HTTP/2: the request is answered as if nothing had been offered."""
     head = b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: upgrade, close\r\nupgrade: websocket\r\n\r\n"
-    with connected(kiosk.port) as connection:
+    with connect(kiosk.port) as connection:
         connection.sendall(head)
         assert connection.recv(65536).startswith(b"HTTP/1.1 200 OK")
 

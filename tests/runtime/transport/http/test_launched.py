@@ -1,4 +1,4 @@
-"""A deployment with HTTP listeners, brought up for real: its ports, its health and what is told of it."""
+"""A deployment with HTTP listeners, brought up for real: its ports, its health and its ready line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def findable(counter: System, counter_root: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PYTHONSAFEPATH", "1")
 
 
-async def test_a_deployment_that_lets_somebody_in_is_in_the_clear() -> None:
+async def test_a_deployment_with_an_anonymous_principal_has_no_tls() -> None:
     """Whatever was asked for: its URL works with any client, and the others have tokens."""
     async with launched("counter.kiosk", ports="auto", tls=True) as running:
         url = running.endpoints["kiosk"]
@@ -49,7 +49,7 @@ async def test_a_deployment_that_lets_somebody_in_is_in_the_clear() -> None:
 
 
 async def test_with_certificates_methods_are_behind_tls_and_health_is_not() -> None:
-    """The desk has methods, the vault only what its watchers need; both are found healthy."""
+    """The desk has methods, the vault health alone; both are healthy."""
     async with launched("counter.branch", ports="auto", tls=True) as running:
         assert running.endpoints["desk"].startswith("https://")
         assert running.endpoints["vault"].startswith("http://")

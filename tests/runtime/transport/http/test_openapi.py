@@ -1,4 +1,4 @@
-"""The description of the routes: it is OpenAPI, it says what the rules say, and the served node agrees."""
+"""The description of the routes: it is OpenAPI, it has the rules, and the served node agrees."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from runtime.model.system import System
 from tests.runtime.transport.http.counter import Served
 from tests.runtime.transport.http.test_values import EMPTY, FULL
 from tests.support.plain_http import NO_TLS
-from tests.support.schemathesis_check import does_what_is_described
+from tests.support.schemathesis_check import check_description
 
 ALWAYS_FAIL = ("BreakForm", "CloseForm", "WaitForm")
-"""Methods of the counter that answer nothing but faults, which is what they are for."""
+"""Methods of the counter that always fail, for other tests."""
 
 
 @pytest.fixture(scope="module")
@@ -115,20 +115,20 @@ def test_refusals_are_described_with_their_codes(described: dict[str, Any]) -> N
 
 
 def test_proofs_are_described(described: dict[str, Any]) -> None:
-    """One way of proof suffices; who needs none has the empty one, too."""
+    """One proof suffices; a method without a need of one has the empty one, too."""
     assert set(described["components"]["securitySchemes"]) == {"token", "certificate"}
     assert operations(described)["StampForm"]["security"] == [{"token": []}, {"certificate": []}]
     assert {} in operations(described)["AskForm"]["security"]
 
 
-def test_links_lead_from_an_answer_to_what_it_is_about(described: dict[str, Any]) -> None:
+def test_links_lead_from_a_response_to_its_entity(described: dict[str, Any]) -> None:
     """From the announcement of a parcel to everything that can be done with it."""
     links = operations(described)["AnnounceParcel"]["responses"]["200"]["links"]
     assert set(links) == {"CollectParcel", "FindParcel", "ReturnParcel", "StoreParcel"}
     assert links["FindParcel"]["parameters"] == {"path.parcelId": "$response.body#/parcel/parcelId"}
 
 
-def test_the_served_node_does_what_is_described(kiosk: Served, tmp_path: Path) -> None:
+def test_the_served_node_is_as_described(kiosk: Served, tmp_path: Path) -> None:
     """Schemathesis looks for a request on which the two differ, step by step along the links as well."""
     excluded = [word for name in ALWAYS_FAIL for word in ("--exclude-operation-id", name)]
-    does_what_is_described(kiosk.url, tmp_path, *excluded)
+    check_description(kiosk.url, tmp_path, *excluded)

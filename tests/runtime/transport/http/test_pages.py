@@ -22,7 +22,7 @@ from tests.support.plain_http import NO_TLS
 
 
 def test_health_and_readiness(http: httpx.Client) -> None:
-    """Both are for anybody, and never kept."""
+    """Both are for every caller, and never cached."""
     for path, body in (("/healthz", {"alive": True}), ("/readyz", {"ready": True})):
         response = http.get(path)
         assert (response.status_code, response.json()) == (200, body)
@@ -30,16 +30,18 @@ def test_health_and_readiness(http: httpx.Client) -> None:
         assert http.post(path).status_code == 405
 
 
-def test_readiness_tells_the_problem(kiosk: Served, counter: System) -> None:
-    """A node is not ready before it says so, nor while what it needs is missing. It is healthy even so."""
+def test_readiness_names_the_problem(kiosk: Served, counter: System) -> None:
+    """A node is not ready before its start is over, nor while a server is down. It is healthy even so."""
     problem: str | None = "the database cannot be reached"
 
-    async def asked() -> str | None:
+    async def find_problem() -> str | None:
         return problem
 
     world = RealWorld()
     log = Log("test", "ERROR", world)
-    server = HttpServer(counter, (), Authenticator(counter, None), world, log, Metrics(), problem=asked)
+    server = HttpServer(
+        counter, (), Authenticator(counter, None), world, log, Metrics(), problem=find_problem
+    )
     port = kiosk.run(server.start("127.0.0.1", 0))
 
     def ready() -> tuple[int, object]:
@@ -88,7 +90,7 @@ def test_the_description_is_the_generated_one(http: httpx.Client, counter: Syste
     assert response.headers["content-type"] == "application/json"
 
 
-def test_the_page_needs_nobody_else(http: httpx.Client) -> None:
+def test_the_page_needs_no_other_site(http: httpx.Client) -> None:
     """One file with its own style and script, which alone may run; nothing comes from another host."""
     response = http.get("/docs")
     assert response.headers["content-type"] == "text/html; charset=utf-8"
@@ -102,8 +104,8 @@ def test_the_page_needs_nobody_else(http: httpx.Client) -> None:
         assert f"{kind}-src 'sha256-{digest}'" in policy
 
 
-def test_a_port_that_is_taken_is_told(kiosk: Served, counter: System) -> None:
-    """As the other listener tells it, so that a node ends with one sentence."""
+def test_a_used_port_is_reported(kiosk: Served, counter: System) -> None:
+    """As by the other listener, so that a node ends with one sentence."""
     world = RealWorld()
     log = Log("test", "ERROR", world)
     server = HttpServer(counter, (), Authenticator(counter, None), world, log, Metrics())
@@ -112,7 +114,7 @@ def test_a_port_that_is_taken_is_told(kiosk: Served, counter: System) -> None:
 
 
 def test_stopping_lets_a_call_finish(counter: System) -> None:
-    """A call under way is answered; a new connection is not taken."""
+    """A call in flight is answered; a new connection is refused."""
     import threading
 
     found: list[int] = []

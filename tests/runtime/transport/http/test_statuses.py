@@ -41,7 +41,7 @@ def test_a_success_has_the_status_of_its_route(http: httpx.Client) -> None:
 
 @pytest.mark.req("ORC-063")
 def test_equal_calls_have_equal_headers(http: httpx.Client) -> None:
-    """No date, no server, no id of the request: whoever compares two answers sees only what they say."""
+    """No date, no server, no id of the request: equal responses are equal bytes."""
     first, second = (http.post(FORM, json={"answers": {}}) for _ in range(2))
     assert first.headers.multi_items() == second.headers.multi_items()
     assert set(first.headers) == {"content-type", "cache-control", "content-length"}
@@ -62,7 +62,9 @@ def test_equal_calls_have_equal_headers(http: httpx.Client) -> None:
         (b"[" * 100_000, "nested"),
     ],
 )
-def test_a_body_that_is_no_json_is_told_why(http: httpx.Client, body: bytes, words: str) -> None:
+def test_a_body_that_is_no_json_is_refused_with_the_reason(
+    http: httpx.Client, body: bytes, words: str
+) -> None:
     """The problem is in the message, in the words of the spec's condition."""
     response = http.post(FORM, content=body, headers={"content-type": "application/json"})
     assert words in error(response, 400, "UNREADABLE")["message"]
@@ -110,7 +112,7 @@ def test_a_body_that_is_no_json_is_told_why(http: httpx.Client, body: bytes, wor
     ],
 )
 def test_a_wrong_field_is_named(http: httpx.Client, field: str, value: object, words: str) -> None:
-    """By the name that it has in JSON, with what it must be; rules and types are told alike."""
+    """By its name in JSON, with the rule; rules and types look alike."""
     found = error(http.post(FORM, json={"answers": {}, field: value}), 422, "FORM_INVALID")
     assert found["field"] == field
     assert words in found["message"]
@@ -128,14 +130,14 @@ def test_a_wrong_field_is_named(http: httpx.Client, field: str, value: object, w
         ({"names": ["a", None]}, "names[1]"),
     ],
 )
-def test_a_wrong_field_inside_is_named_with_the_way_to_it(
+def test_a_wrong_nested_field_is_named_with_its_path(
     http: httpx.Client, body: dict[str, object], field: str
 ) -> None:
     """Lists by index, maps by key; a key that looks like the name of a field stays as it is."""
     assert error(http.post(FORM, json={"answers": {}, **body}), 422, "FORM_INVALID")["field"] == field
 
 
-def test_all_rules_that_are_broken_are_told_under_their_names_in_json(http: httpx.Client) -> None:
+def test_all_broken_rules_are_named_by_their_json_fields(http: httpx.Client) -> None:
     """Not only the first field is called as it is in JSON."""
     body = {"shortNote": "x" * 141, "allMoods": ["UNSPECIFIED"]}
     message = error(http.post(FORM, json=body), 422, "FORM_INVALID")["message"]
@@ -144,7 +146,7 @@ def test_all_rules_that_are_broken_are_told_under_their_names_in_json(http: http
 
 
 @pytest.mark.req("ORC-078")
-def test_fields_that_nobody_knows_are_ignored(http: httpx.Client) -> None:
+def test_unknown_fields_are_ignored(http: httpx.Client) -> None:
     """Also those of the path, which are said there and nowhere else."""
     response = http.post(FORM, json={"answers": {}, "nobodyKnows": {"a": [1]}, "formName": "other"})
     assert (response.status_code, response.json()["formName"]) == (202, "p1")
@@ -157,7 +159,7 @@ def test_fields_that_nobody_knows_are_ignored(http: httpx.Client) -> None:
     [None, "text/plain", "application/xml", "application/json; charset=latin-1", "application/jsonx", ""],
 )
 def test_a_body_of_another_type_is_refused(http: httpx.Client, media: str | None) -> None:
-    """What is not said to be JSON in UTF-8 is not read."""
+    """A body of another media type or charset is not parsed."""
     headers = {} if media is None else {"content-type": media}
     error(http.post(FORM, content=b'{"answers": {}}', headers=headers), 415, "WRONG_PAPER")
 
@@ -165,7 +167,7 @@ def test_a_body_of_another_type_is_refused(http: httpx.Client, media: str | None
 @pytest.mark.parametrize(
     "media", ["application/json; charset=utf-8", "Application/JSON", 'application/json;charset="UTF-8"']
 )
-def test_a_type_may_be_written_in_other_ways(http: httpx.Client, media: str) -> None:
+def test_a_media_type_may_have_other_spellings(http: httpx.Client, media: str) -> None:
     """Case and charset do not matter."""
     response = http.post(FORM, content=b'{"answers": {}}', headers={"content-type": media})
     assert response.status_code == 202
@@ -205,7 +207,7 @@ def test_a_path_that_is_not_there(http: httpx.Client, path: str) -> None:
     assert path in error(http.get(f"{http.base_url}{path}"), 404, "NO_WINDOW")["message"]
 
 
-def test_another_method_is_told_which_there_are(http: httpx.Client) -> None:
+def test_another_method_gets_the_allowed_ones(http: httpx.Client) -> None:
     """In the message and in the header that is for it."""
     response = http.patch("/forms")
     assert "GET, HEAD, OPTIONS" in error(response, 405, "OTHER_WINDOW")["message"]
@@ -229,8 +231,8 @@ def test_options_and_head(http: httpx.Client) -> None:
 
 
 @pytest.mark.req("ORC-089")
-def test_a_fault_tells_nothing_but_where_to_look(http: httpx.Client, kiosk: Served) -> None:
-    """The details are in the log, under the id that the caller is told."""
+def test_a_fault_reveals_its_correlation_id_alone(http: httpx.Client, kiosk: Served) -> None:
+    """The details are in the log, under the id in the response."""
     response = http.post("/forms/break", headers={"x-request-id": "my-own-id"})
     assert error(response, 500, "BROKEN")["message"] == "call the technician and say my-own-id"
     fault = [line for line in kiosk.log if line["event"] == "rpc_fault"][-1]
@@ -239,7 +241,7 @@ def test_a_fault_tells_nothing_but_where_to_look(http: httpx.Client, kiosk: Serv
 
 
 @pytest.mark.req("ORC-089")
-def test_a_fault_of_the_transport_is_told_alike(http: httpx.Client, kiosk: Served) -> None:
+def test_a_fault_of_the_transport_looks_alike(http: httpx.Client, kiosk: Served) -> None:
     """An answer that JSON cannot have, such as a time beyond all calendars, is a fault like any other."""
     response = http.post("/forms/far/fill", json={"answers": {}}, headers={"x-request-id": "far-away"})
     assert error(response, 500, "BROKEN")["message"] == "call the technician and say far-away"
@@ -247,7 +249,7 @@ def test_a_fault_of_the_transport_is_told_alike(http: httpx.Client, kiosk: Serve
 
 
 def test_a_call_that_takes_too_long(http: httpx.Client, kiosk: Served) -> None:
-    """The deadline of the method holds over HTTP as well, and the handler does not go on."""
+    """The deadline of the method applies over HTTP as well, and the handler is cancelled."""
     assert "WaitForm" in error(http.post("/forms/wait"), 504, "TOO_SLOW")["message"]
     assert kiosk.log[-1]["grpc_code"] == "DEADLINE_EXCEEDED"
 
@@ -262,7 +264,7 @@ def test_a_condition_says_when_to_try_again(http: httpx.Client) -> None:
 
 
 def test_conditions_of_other_components_keep_their_names(http: httpx.Client) -> None:
-    """What the vault raises comes through the desk as it is."""
+    """A condition of the vault passes through the desk as it is."""
     message = error(http.get(f"/parcels/{NOBODY}"), 404, "PARCEL_UNKNOWN")["message"]
     assert message == f"no parcel {NOBODY}"
     parcel = http.post("/parcels", json={**PARCEL, "waybill": "DE000000002"}).json()["parcel"]

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from generated.taskqueue.messages import QUEUED, RUNNING, JobSummary
-from generated.taskqueue.system import SYSTEM
+from generated.studio.messages import DEVELOPING, WAITING, Film
+from generated.studio.system import SYSTEM
 from runtime.model.system import Instead, JsonStyle, Method, System
 from runtime.transport.http.codec import Codec, descriptor_of
 from runtime.transport.http.values import InvalidValue
@@ -42,14 +42,14 @@ def styled(counter: System) -> Iterator[Served]:
         yield served
 
 
-def filled(styled: Served, body: dict[str, Any]) -> httpx.Response:
+def fill_form(styled: Served, body: dict[str, Any]) -> httpx.Response:
     return httpx.post(f"{styled.url}{FORM}", json=body, timeout=60, verify=NO_TLS)
 
 
 @pytest.mark.req("PQ-055", "PQ-101")
 def test_fields_have_their_names_of_the_spec(styled: Served) -> None:
-    """Times end at the millisecond, and what is unset is null."""
-    answer = filled(styled, {"answers": {}, "seen_at": "2026-11-16T07:00:00.123456Z"})
+    """Times end at the millisecond, and unset fields are null."""
+    answer = fill_form(styled, {"answers": {}, "seen_at": "2026-11-16T07:00:00.123456Z"})
     assert answer.status_code == 202
     body = answer.json()
     assert (body["form_name"], body["seen_at"], body["short_note"]) == (
@@ -62,15 +62,15 @@ def test_fields_have_their_names_of_the_spec(styled: Served) -> None:
 
 def test_the_status_depends_on_the_answer(styled: Served) -> None:
     """The first that fits is answered; one of them has no body."""
-    assert filled(styled, {"answers": {}, "short_note": "x"}).status_code == 203
-    empty = filled(styled, {"answers": {}, "short_note": "x", "paid": True})
+    assert fill_form(styled, {"answers": {}, "short_note": "x"}).status_code == 203
+    empty = fill_form(styled, {"answers": {}, "short_note": "x", "paid": True})
     assert (empty.status_code, empty.content) == (204, b"")
 
 
 @pytest.mark.req("PQ-123")
-def test_refusals_tell_all_that_is_known(styled: Served) -> None:
-    """Every refusal has the three words; what is wrong with a field is in the details."""
-    wrong = filled(styled, {"answers": 3})
+def test_refusals_have_details(styled: Served) -> None:
+    """Every refusal has the three words; the problem of a field is in the details."""
+    wrong = fill_form(styled, {"answers": 3})
     assert wrong.status_code == 422
     error = wrong.json()["error"]
     assert set(error) == {"code", "message", "details"}
@@ -80,12 +80,12 @@ def test_refusals_tell_all_that_is_known(styled: Served) -> None:
 
 
 def test_values_of_an_enum_may_be_in_lower_case() -> None:
-    """They are read and written so, and in no other way."""
-    enum = descriptor_of(JobSummary).fields_by_name["status"].enum_type
+    """They are parsed and formatted so, and not otherwise."""
+    enum = descriptor_of(Film).fields_by_name["state"].enum_type
     assert enum is not None
     codec = Codec(replace(SYSTEM, enum_spelling={enum.full_name: "lower"}))
-    assert json.loads(codec.writer(JobSummary)(JobSummary(status=QUEUED)))["status"] == "queued"
-    assert codec.reader(JobSummary)({"status": "running"}) == JobSummary(status=RUNNING)
-    with pytest.raises(InvalidValue, match="queued, running"):
-        codec.reader(JobSummary)({"status": "RUNNING"})
-    assert codec.renames(JobSummary)["RUNNING"] == "running"
+    assert json.loads(codec.writer(Film)(Film(state=WAITING)))["state"] == "waiting"
+    assert codec.reader(Film)({"state": "developing"}) == Film(state=DEVELOPING)
+    with pytest.raises(InvalidValue, match="waiting, developing"):
+        codec.reader(Film)({"state": "DEVELOPING"})
+    assert codec.renames(Film)["DEVELOPING"] == "developing"

@@ -70,7 +70,7 @@ def test_methods_have_the_same_parameters(name: str, parameters: list[str]) -> N
 
 
 async def test_attributes_are_set_from_the_start() -> None:
-    """As are those of the state that all connections share, and of a request under way."""
+    """As are those of the state that all connections share, and of a request in flight."""
     assert vars(await theirs()).keys() >= READ
     assert vars(ServerState()).keys() >= {"connections", "tasks"}
     assert callable(HttpToolsProtocol.shutdown)
@@ -78,7 +78,7 @@ async def test_attributes_are_set_from_the_start() -> None:
 
 
 async def test_ours_and_theirs_have_different_names() -> None:
-    """Nothing of ours takes the place of something of uvicorn's but what is meant to."""
+    """No name of ours hides one of uvicorn's but those that are meant to."""
     their_names = {*vars(HttpToolsProtocol), *vars(await theirs())}
     our_names = {*vars(Connection), *of_self(ast.Store)} - {"app_state", "transport"}
     shared = {each for each in their_names & our_names if each == "__init__" or not each.startswith("__")}
@@ -86,7 +86,7 @@ async def test_ours_and_theirs_have_different_names() -> None:
 
 
 async def test_the_lists_are_complete() -> None:
-    """What ours reads of itself is its own, or in the list above; what it calls of uvicorn's as well."""
+    """Attributes that ours reads are its own, or in the list above; so are the methods that it calls."""
     own = {*vars(Connection)} | (of_self(ast.Store) - {"app_state", "transport"})
     assert of_self(ast.Load, ast.Store) - own == READ
     called = {
@@ -100,7 +100,7 @@ async def test_the_lists_are_complete() -> None:
     assert called == {*EXTENDED} - {"send_400_response"}
 
 
-def test_uvicorn_calls_what_ours_extends() -> None:
+def test_uvicorn_calls_the_extended_methods() -> None:
     """A refusal of the parser and the end of an answer reach ours, and answers go to our transport."""
     assert "self.send_400_response(" in inspect.getsource(HttpToolsProtocol.data_received)
     begun = inspect.getsource(HttpToolsProtocol.on_headers_complete)

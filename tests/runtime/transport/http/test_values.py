@@ -1,4 +1,4 @@
-"""What JSON says and what a message holds: nothing is lost on the way, and both transports agree."""
+"""JSON and messages: nothing is lost in the conversion, and both transports agree."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ EMPTY: dict[str, Any] = {
 }
 
 
-def filled(http: httpx.Client, text: str) -> httpx.Response:
+def fill_form(http: httpx.Client, text: str) -> httpx.Response:
     return http.post(FORM, content=text.encode(), headers={"content-type": "application/json"})
 
 
@@ -61,8 +61,8 @@ def test_every_kind_of_field_comes_back_as_it_went(http: httpx.Client) -> None:
     assert http.post(FORM, json=FULL).json() == {"formName": "p1", **FULL}
 
 
-def test_what_is_absent(http: httpx.Client) -> None:
-    """Optional fields are absent from the answer, too; all others are there with what they hold."""
+def test_absent_fields(http: httpx.Client) -> None:
+    """Optional fields are absent from the response, too; all others have their values."""
     assert http.post(FORM, json={"answers": {}}).json() == EMPTY
     nulls = {"anything": None, "shortNote": None, "seenAt": None}
     assert http.post(FORM, json={"answers": {}, **nulls}).json() == EMPTY
@@ -85,8 +85,8 @@ def test_what_is_absent(http: httpx.Client) -> None:
     ],
 )
 def test_json_inside_json_is_kept_as_it_is(http: httpx.Client, text: str) -> None:
-    """Order, nesting, and numbers to the last digit, also those that no float holds."""
-    response = filled(http, f'{{"answers":{text}}}')
+    """Order, nesting, and numbers to the last digit, also those that no float can represent."""
+    response = fill_form(http, f'{{"answers":{text}}}')
     assert response.status_code == 202, response.text
     assert f'"answers":{text},' in response.text
 
@@ -116,19 +116,19 @@ def test_json_inside_json_is_kept_as_it_is(http: httpx.Client, text: str) -> Non
 def test_what_cannot_be_kept_is_refused_by_the_name_of_its_field(
     http: httpx.Client, text: str, field: str, words: str
 ) -> None:
-    """No rounding, no loss and no fault: the caller is told which field it is and why."""
-    response = filled(http, text)
+    """No rounding, no loss and no fault: the response names the field and the reason."""
+    response = fill_form(http, text)
     assert response.status_code == 422, response.text
-    told = response.json()["error"]
-    assert told["field"].startswith(field)
-    assert words in told["message"]
+    error = response.json()["error"]
+    assert error["field"].startswith(field)
+    assert words in error["message"]
 
 
 def test_an_escaped_backslash_is_no_nul(http: httpx.Client) -> None:
     """Only the escape for NUL is one, not the text that looks like it."""
     text = r'{"answers":{"a":"\\u0000"}}'
-    assert filled(http, text).json()["answers"] == {"a": "\\u0000"}
-    assert filled(http, r'{"answers":{"a":"\ud83d\udce6"}}').json()["answers"] == {"a": "\U0001f4e6"}
+    assert fill_form(http, text).json()["answers"] == {"a": "\\u0000"}
+    assert fill_form(http, r'{"answers":{"a":"\ud83d\udce6"}}').json()["answers"] == {"a": "\U0001f4e6"}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_times_are_shown_in_utc(http: httpx.Client, given: str, shown: str) -> N
 
 def test_whole_numbers_may_be_written_with_a_point(http: httpx.Client) -> None:
     """JSON knows one kind of number: 3.0 is 3."""
-    assert filled(http, '{"answers":{},"small":3.0,"count":1e3}').json()["small"] == 3
+    assert fill_form(http, '{"answers":{},"small":3.0,"count":1e3}').json()["small"] == 3
 
 
 def test_queries(http: httpx.Client) -> None:

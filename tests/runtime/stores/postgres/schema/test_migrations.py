@@ -97,7 +97,7 @@ async def test_migrations_lead_to_the_schema(fresh_url: str, spec: Spec) -> None
 
 def test_the_last_migration_leads_to_the_spec_as_it_is(spec: Spec) -> None:
     (*_, last) = migrations.migrations(SYSTEM)
-    assert derived.schema_digest(spec) in last.text.partition("\n")[0]
+    assert derived.compute_schema_digest(spec) in last.text.partition("\n")[0]
 
 
 @pytest.mark.req("ORC-051")
@@ -229,7 +229,7 @@ def older_forms(spec: Spec) -> dict[str, Spec]:
 @pytest.mark.parametrize("name", ["column", "edge", "actor", "index", "listing", "nothing"])
 async def test_what_can_be_derived_leads_to_the_new_schema(fresh_url: str, spec: Spec, name: str) -> None:
     old = older_forms(spec)[name]
-    steps, problems = derived.difference(old, spec)
+    steps, problems = derived.derive_migration(old, spec)
     assert problems == []
     assert bool(steps) == (name != "nothing")
     await of_schema(fresh_url, old)
@@ -243,7 +243,7 @@ async def test_the_old_release_works_on_the_new_schema(fresh_url: str, spec: Spe
     """Nodes of both releases run beside each other while one replaces the other."""
     old = older_forms(spec)[name]
     await of_schema(fresh_url, old)
-    await execute(fresh_url, *derived.difference(old, spec)[0])
+    await execute(fresh_url, *derived.derive_migration(old, spec)[0])
     entity = KeptEntity(old, "job", old.lifecycle.entities["job"])
     known = parsed("\n".join(postgres_files.statements(old, entity)))
     connection: asyncpg.Connection[Any] = await asyncpg.connect(fresh_url)
@@ -290,7 +290,7 @@ def test_what_no_rule_can_decide_is_listed(spec: Spec) -> None:
         "is kept no longer": changed(spec, kept_in=None),
     }
     for said, new in cases.items():
-        _, problems = derived.difference(spec, new)
+        _, problems = derived.derive_migration(spec, new)
         assert any(said in each for each in problems), (said, problems)
 
 
@@ -312,11 +312,13 @@ def test_what_a_person_must_write_is_asked_for_and_then_taken(tmp_path: Path, sp
     fields = spec.messages["JobRow"].fields
     new = changed(spec, {name: row for name, row in fields.items() if name != "job_type"})
     derived.write_next(tmp_path, None, spec, "")
-    with pytest.raises(derived.NotDerivable, match="job_type is gone") as caught:
+    with pytest.raises(derived.MigrationNotDerivable, match="job_type is gone") as caught:
         derived.write_next(tmp_path, spec, new, "No types")
     path = tmp_path / "spec/migrations/orchestrator/0002_no_types.sql"
     assert str(path.relative_to(tmp_path)) in str(caught.value)
-    path.write_text(f"-- Leads to the schema sha256:{derived.schema_digest(new)}.\nALTER TABLE jobs …;\n")
+    path.write_text(
+        f"-- Leads to the schema sha256:{derived.compute_schema_digest(new)}.\nALTER TABLE jobs …;\n"
+    )
     assert derived.write_next(tmp_path, spec, new, "No types") is None
 
 

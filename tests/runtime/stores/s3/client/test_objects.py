@@ -10,12 +10,14 @@ import pytest
 from runtime.stores.s3.client.errors import Gone, NotMatched, Unsure
 from runtime.stores.s3.client.kinds import _of_ending
 from runtime.stores.s3.client.objects import Objects, Place, Written
+from tests.support.chaos import Chaos
 from tests.support.deep import DEEP
 from tests.support.s3.fixtures import Bucket
 from tests.support.s3.proxy import S3Proxy
 
 WRITES = 1000 if DEEP else 100
-ROUNDS, RACERS = (200, 6) if DEEP else (20, 3)
+RACES = 20
+"""How many objects are raced for at a time, so that no store has to do them one after the other."""
 
 
 @pytest.mark.req("OQ-013")
@@ -90,9 +92,11 @@ async def test_what_is_missing_is_not_replaced(bucket: Bucket, s3_proxy: S3Proxy
     await through.close()
 
 
+@pytest.mark.chaos
 @pytest.mark.req("OQ-016")
-async def test_of_many_writers_one_succeeds(objects: Objects) -> None:
-    """All have the same ETag. Many objects at once, so that no store has to do them one after the other."""
+async def test_of_many_writers_one_succeeds(objects: Objects, chaos: Chaos) -> None:
+    """All have the same ETag."""
+    racing = chaos.size(3, 6)
 
     async def one_round(number: int) -> None:
         key = f"race/{number:04}"
@@ -103,7 +107,7 @@ async def test_of_many_writers_one_succeeds(objects: Objects) -> None:
             await turn.wait()
             return await objects.replace(key, b"racer %d" % racer, start.etag)
 
-        racers = [asyncio.create_task(write(racer)) for racer in range(RACERS)]
+        racers = [asyncio.create_task(write(racer)) for racer in range(racing)]
         turn.set()
         done = await asyncio.gather(*racers, return_exceptions=True)
         won = [racer for racer, each in enumerate(done) if isinstance(each, Written)]
@@ -113,8 +117,9 @@ async def test_of_many_writers_one_succeeds(objects: Objects) -> None:
         assert found is not None and found.body == b"racer %d" % won[0]
         assert len([each async for each in objects.versions(key)]) == 2
 
-    for first in range(0, ROUNDS, 20):
-        await asyncio.gather(*(one_round(number) for number in range(first, min(first + 20, ROUNDS))))
+    for number, _ in enumerate(chaos.rounds(1)):
+        await asyncio.gather(*(one_round(number * RACES + each) for each in range(RACES)))
+        chaos.count(races=RACES, two_winners=0)
 
 
 @pytest.mark.req("OQ-020")

@@ -10,8 +10,8 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 from msgspec.structs import replace
 
-from generated.taskqueue import messages as m
-from generated.taskqueue.errors import InvalidRequest, JobNotFound, Unexpected
+from generated.studio import messages as m
+from generated.studio.errors import Broken, FilmUnknown, FormInvalid
 from runtime.call import Call
 from runtime.call.conditions import CallFailed, Condition, Failure
 from runtime.model.system import System
@@ -21,16 +21,16 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     SYSTEM,
     Handle,
     Sides,
-    both,
-    calling,
+    open_both,
+    open_client,
     plain_channel,
     plain_code,
     plain_method,
-    reserving,
-    serving,
+    reserve_port,
+    start_server,
 )
 
-REQUEST = m.GetResultRequest(job_id="x")
+REQUEST = m.GetPrintRequest(film_id="x")
 
 
 def condition_with(status: str, **more: Any) -> type[Condition]:
@@ -43,15 +43,15 @@ CONDITIONS = {status: condition_with(status) for status in STATUS_CODES if statu
 BUSY = condition_with("RESOURCE_EXHAUSTED", code="busy", retry_after_s=7)
 
 
-def knowing(*conditions: type[Condition]) -> System:
+def with_conditions(*conditions: type[Condition]) -> System:
     """The system with some conditions more."""
     return replace(SYSTEM, conditions={**SYSTEM.conditions, **{each.code: each for each in conditions}})
 
 
-def raising(error: BaseException) -> Handle:
+def make_failing_handler(error: BaseException) -> Handle:
     """A handler that fails."""
 
-    async def handle(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
+    async def handle(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
         raise error
 
     return handle
@@ -83,51 +83,51 @@ async def test_every_status_arrives_with_its_condition(sides: Sides) -> None:
     """A condition of the spec is the same class at the caller, with its status and its words."""
     raised: list[Condition] = []
 
-    async def handle(request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-        raised.append(CONDITIONS[request.job_id](f"it is {request.job_id}, 100 % ähnlich"))
+    async def handle(request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+        raised.append(CONDITIONS[request.film_id](f"it is {request.film_id}, 100 % ähnlich"))
         raise raised[-1]
 
-    async with both(sides, handle, system=knowing(*CONDITIONS.values())) as (served, call):
+    async with open_both(sides, handle, system=with_conditions(*CONDITIONS.values())) as (served, call):
         for status, condition in CONDITIONS.items():
             with pytest.raises(condition) as caught:
                 await call(status)
             assert (caught.value.grpc, caught.value.message) == (status, raised[-1].message)
-            assert caught.value.origin == "ResultInternalService"
+            assert caught.value.origin == "ArchiveService"
         lines = served.lines.read_back("rpc_error")
     assert [line["grpc_code"] for line in lines] == list(CONDITIONS)
 
 
 async def test_a_condition_that_a_client_does_not_know_is_its_status(sides: Sides) -> None:
     """A newer server may have conditions that an older client has not."""
-    async with both(sides, raising(BUSY("full"))) as (_, call):
+    async with open_both(sides, make_failing_handler(BUSY("full"))) as (_, call):
         with pytest.raises(CallFailed) as caught:
             await call()
     assert (caught.value.grpc, caught.value.message) == ("RESOURCE_EXHAUSTED", "full")
 
 
-async def test_any_client_reads_what_the_condition_is(carrier: str) -> None:
+async def test_any_client_can_read_the_condition(carrier: str) -> None:
     """Details are google.rpc's: the code, the system and the fields of the condition."""
-    failure = JobNotFound(job_id="job 7")
+    failure = FilmUnknown(film_id="7")
     async with (
-        serving(carrier, raising(failure)) as served,
+        start_server(carrier, make_failing_handler(failure)) as served,
         plain_channel(served.address) as channel,
     ):
         error = await failure_of(plain_method(channel)(REQUEST))
-    assert (error.code(), error.details()) == (grpc.StatusCode.NOT_FOUND, "no job job 7")
-    assert dict(error.trailing_metadata() or ())["charter-condition"] == "job_not_found"
+    assert (error.code(), error.details()) == (grpc.StatusCode.NOT_FOUND, "no film 7")
+    assert dict(error.trailing_metadata() or ())["charter-condition"] == "film_unknown"
     status, (info,) = details_of(error)
-    assert (status.code, status.message) == (5, "no job job 7")
+    assert (status.code, status.message) == (5, "no film 7")
     assert (info.reason, info.domain, dict(info.metadata)) == (
-        "JOB_NOT_FOUND",
-        "taskqueue",
-        {"job_id": "job 7"},
+        "FILM_UNKNOWN",
+        "studio",
+        {"film_id": "7"},
     )
 
 
 async def test_any_client_reads_when_to_retry(carrier: str) -> None:
     """A condition that says when to come back has that as a RetryInfo."""
     async with (
-        serving(carrier, raising(BUSY("full", queue="q"))) as served,
+        start_server(carrier, make_failing_handler(BUSY("full", queue="q"))) as served,
         plain_channel(served.address) as channel,
     ):
         error = await failure_of(plain_method(channel)(REQUEST))
@@ -140,8 +140,8 @@ async def test_any_client_reads_when_to_retry(carrier: str) -> None:
 async def test_details_are_bounded(sides: Sides, letter: str) -> None:
     """However long a condition is and however it is spelled, it arrives, in headers that any client takes."""
     failure = BUSY(letter * 20_000, **{f"field_{number}": letter * 5_000 for number in range(40)})
-    system = knowing(BUSY)
-    async with both(sides, raising(failure), system=system) as (served, call):
+    system = with_conditions(BUSY)
+    async with open_both(sides, make_failing_handler(failure), system=system) as (served, call):
         with pytest.raises(BUSY) as caught:
             await call()
         assert caught.value.message.startswith(letter * 200)
@@ -159,20 +159,20 @@ async def test_details_are_bounded(sides: Sides, letter: str) -> None:
 
 @pytest.mark.parametrize("data", [b"\x0a\x05ab", b"\x0a\x02\xff\xfe"], ids=["cut short", "no UTF-8"])
 async def test_a_message_that_cannot_be_read_is_the_callers_fault(carrier: str, data: bytes) -> None:
-    """It is the spec's invalid_request, with its details, and one line of the log."""
-    async with serving(carrier) as served, plain_channel(served.address) as channel:
+    """It is the invalid request of the spec, with its details, and one line of the log."""
+    async with start_server(carrier) as served, plain_channel(served.address) as channel:
         error = await failure_of(channel.unary_unary(METHOD.path)(data))
         (line,) = served.lines.read_back()
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert dict(error.trailing_metadata() or ())["charter-condition"] == InvalidRequest.code
+    assert dict(error.trailing_metadata() or ())["charter-condition"] == FormInvalid.code
     _, (info,) = details_of(error)
-    assert info.reason == "INVALID_REQUEST"
-    assert (line["event"], line["grpc_code"], line["caller"]) == ("rpc_error", "INVALID_ARGUMENT", "gateway")
+    assert info.reason == "FORM_INVALID"
+    assert (line["event"], line["grpc_code"], line["caller"]) == ("rpc_error", "INVALID_ARGUMENT", "desk")
 
 
-async def test_a_method_that_nobody_has_is_unimplemented(carrier: str) -> None:
+async def test_an_unknown_method_is_unimplemented(carrier: str) -> None:
     """One line of the log names it, whether it is a method or a service that is not there."""
-    async with serving(carrier) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier) as served, plain_channel(served.address) as channel:
         for path in (f"/{METHOD.service}/Nothing", "/no.such.Service/Nothing", "/nothing"):
             error = await failure_of(channel.unary_unary(path)(b""))
             assert (error.code(), error.details()) == (grpc.StatusCode.UNIMPLEMENTED, f"no method {path}")
@@ -180,9 +180,9 @@ async def test_a_method_that_nobody_has_is_unimplemented(carrier: str) -> None:
     assert [(line["event"], line["grpc_code"]) for line in lines] == [("rpc_error", "UNIMPLEMENTED")] * 3
 
 
-async def test_a_stream_of_a_method_that_nobody_has_is_unimplemented(carrier: str) -> None:
+async def test_a_stream_of_an_unknown_method_is_unimplemented(carrier: str) -> None:
     """Whatever kind of call it is."""
-    async with serving(carrier) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier) as served, plain_channel(served.address) as channel:
         talk: Any = channel.stream_stream("/no.such.Service/Talk")()
         error = await failure_of(talk.read())
         assert error.code() is grpc.StatusCode.UNIMPLEMENTED
@@ -191,12 +191,12 @@ async def test_a_stream_of_a_method_that_nobody_has_is_unimplemented(carrier: st
 
 async def test_a_fault_of_a_handler_is_unexpected(sides: Sides) -> None:
     """The caller learns an id and nothing else; the log has the fault under that id."""
-    async with both(sides, raising(RuntimeError("the secret is 42"))) as (served, call):
-        with pytest.raises(Unexpected) as caught:
+    async with open_both(sides, make_failing_handler(RuntimeError("the secret is 42"))) as (served, call):
+        with pytest.raises(Broken) as caught:
             await call(request_id="this one")
         (fault,) = served.lines.read_back("rpc_fault")
         (line,) = served.lines.read_back("rpc_error")
-        assert await served_on(served.address) == "INTERNAL"
+        assert await call_again(served.address) == "INTERNAL"
     assert caught.value.grpc == "INTERNAL"
     assert "this one" in caught.value.message
     assert "42" not in caught.value.message
@@ -204,16 +204,16 @@ async def test_a_fault_of_a_handler_is_unexpected(sides: Sides) -> None:
     assert line["grpc_code"] == "INTERNAL"
 
 
-async def served_on(address: str) -> str:
+async def call_again(address: str) -> str:
     """How the next call ends."""
     async with plain_channel(address) as channel:
         return await plain_code(plain_method(channel)(REQUEST))
 
 
-async def test_a_call_to_nobody_is_unavailable(carrier: str) -> None:
+async def test_a_call_without_a_listener_is_unavailable(carrier: str) -> None:
     """It names the address, and the caller may try again."""
-    with reserving() as port:
-        async with calling(carrier, f"127.0.0.1:{port}") as call:
+    with reserve_port() as port:
+        async with open_client(carrier, f"127.0.0.1:{port}") as call:
             with pytest.raises(Failure) as caught:
                 await call()
     assert caught.value.grpc == "UNAVAILABLE"
@@ -222,8 +222,8 @@ async def test_a_call_to_nobody_is_unavailable(carrier: str) -> None:
 
 async def test_a_closed_channel_is_cancelled(carrier: str) -> None:
     """A call on it fails at once and does not open it again."""
-    async with serving(carrier) as served:
-        async with calling(carrier, served.address) as call:
+    async with start_server(carrier) as served:
+        async with open_client(carrier, served.address) as call:
             await call()
         with pytest.raises(Failure) as caught:
             await call()

@@ -12,22 +12,22 @@ import h2.connection
 import h2.events
 import pytest
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call.conditions import Failure
 from runtime.model.system import System
 from tests.runtime.transport.grpc.contract.support.carriers import (
     PATIENCE_S,
     Gate,
     Sides,
-    calling,
-    eventually,
+    open_client,
+    open_relay,
     plain_channel,
     plain_code,
     plain_method,
-    relaying,
-    serving,
+    start_server,
     with_keepalive,
 )
+from tests.support.eventually import eventually
 
 GROWING_MS = (200, 2_000, 10_000)
 """How long a ping may take: the first does, unless the process stands still before its call has begun."""
@@ -35,7 +35,7 @@ CALLERS = 10
 Lose = Callable[[Sides, int], Awaitable[bool]]
 
 
-def pinging(timeout_ms: int) -> System:
+def with_frequent_pings(timeout_ms: int) -> System:
     """The system with connections that are asked soon and often."""
     return with_keepalive(ping_every_ms=50, ping_timeout_ms=timeout_ms, shortest_ping_accepted_ms=1)
 
@@ -44,15 +44,15 @@ async def lose_the_server(sides: Sides, timeout_ms: int) -> bool:
     """Have a client lose its server in the middle of a call; whether the call had begun."""
     gate = Gate()
     async with (
-        serving(sides.server, gate, system=with_keepalive(shortest_ping_accepted_ms=1)) as served,
-        relaying(served.port) as relay,
-        calling(sides.client, relay.address, system=pinging(timeout_ms)) as call,
+        start_server(sides.server, gate, system=with_keepalive(shortest_ping_accepted_ms=1)) as served,
+        open_relay(served.port) as relay,
+        open_client(sides.client, relay.address, system=with_frequent_pings(timeout_ms)) as call,
     ):
-        under_way = asyncio.ensure_future(call())
-        await eventually(lambda: gate.begun or under_way.done())
+        in_flight = asyncio.ensure_future(call())
+        await eventually(lambda: gate.begun or in_flight.done())
         relay.is_silent = True
         with pytest.raises(Failure) as caught:
-            await under_way
+            await in_flight
         assert caught.value.grpc == "UNAVAILABLE"
     return gate.begun > 0
 
@@ -61,16 +61,16 @@ async def lose_the_client(sides: Sides, timeout_ms: int) -> bool:
     """Have a server lose its client in the middle of a call; whether the call had begun."""
     gate = Gate()
     async with (
-        serving(sides.server, gate, system=pinging(timeout_ms)) as served,
-        relaying(served.port) as relay,
-        calling(sides.client, relay.address) as call,
+        start_server(sides.server, gate, system=with_frequent_pings(timeout_ms)) as served,
+        open_relay(served.port) as relay,
+        open_client(sides.client, relay.address) as call,
     ):
-        under_way = asyncio.ensure_future(call())
-        await eventually(lambda: gate.begun or under_way.done())
+        in_flight = asyncio.ensure_future(call())
+        await eventually(lambda: gate.begun or in_flight.done())
         relay.is_silent = True
         await eventually(lambda: gate.cancelled == gate.begun)
-        under_way.cancel()
-        await asyncio.wait([under_way])
+        in_flight.cancel()
+        await asyncio.wait([in_flight])
     return gate.begun > 0
 
 
@@ -88,31 +88,31 @@ async def test_pings_keep_a_connection_on_which_a_handler_takes_its_time(sides: 
     gate = Gate()
     system = with_keepalive(ping_every_ms=20, shortest_ping_accepted_ms=1)
     async with (
-        serving(sides.server, gate, system=system) as served,
-        relaying(served.port) as relay,
-        calling(sides.client, relay.address, system=system) as call,
+        start_server(sides.server, gate, system=system) as served,
+        open_relay(served.port) as relay,
+        open_client(sides.client, relay.address, system=system) as call,
     ):
-        under_way = asyncio.ensure_future(call())
+        in_flight = asyncio.ensure_future(call())
         await eventually(lambda: gate.begun)
         up, down = relay.up, relay.down
         # A ping and its answer have 17 bytes each.
         await eventually(lambda: relay.up >= up + 17 and relay.down >= down + 17)
         gate.open()
-        assert (await under_way).found
+        assert (await in_flight).found
         assert relay.connections == 1
 
 
 async def test_a_client_that_pings_too_often_is_sent_away(carrier: str) -> None:
     """It gets a GOAWAY that says so; other clients go on."""
     system = with_keepalive(shortest_ping_accepted_ms=60_000)
-    async with serving(carrier, system=system) as served, calling(carrier, served.address) as call:
+    async with start_server(carrier, system=system) as served, open_client(carrier, served.address) as call:
         await call()
-        told = await ping_until_told(served.port)
+        goaway = await ping_until_goaway(served.port)
         await call()
-    assert (told.error_code, told.additional_data) == (11, b"too_many_pings")
+    assert (goaway.error_code, goaway.additional_data) == (11, b"too_many_pings")
 
 
-async def ping_until_told(port: int) -> Any:
+async def ping_until_goaway(port: int) -> Any:
     """Send pings without a call until the server ends the connection, and return how it does."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
@@ -136,7 +136,7 @@ YOUNG = with_keepalive(connection_age_ms=200)
 async def test_a_connection_is_replaced_when_it_is_old(carrier: str, client: str) -> None:
     """Calls are made all the while, none fails, and the connections before are closed."""
     failed: list[str] = []
-    async with serving(carrier, system=YOUNG) as served, relaying(served.port) as relay:
+    async with start_server(carrier, system=YOUNG) as served, open_relay(served.port) as relay:
 
         async def call_on(call: Any) -> None:
             while relay.closed < 3 and not failed:
@@ -147,12 +147,12 @@ async def test_a_connection_is_replaced_when_it_is_old(carrier: str, client: str
             if client == "plain":
                 async with plain_channel(relay.address) as channel:
                     method = plain_method(channel)
-                    request = m.GetResultRequest(job_id="x")
+                    request = m.GetPrintRequest(film_id="x")
                     await asyncio.gather(
                         *(call_on(lambda: plain_code(method(request))) for _ in range(CALLERS))
                     )
             else:
-                async with calling(client, relay.address) as send:
+                async with open_client(client, relay.address) as send:
                     await asyncio.gather(*(call_on(lambda: status_of(send)) for _ in range(CALLERS)))
     assert failed == []
 
@@ -169,18 +169,18 @@ async def test_a_call_outlives_the_age_of_its_connection(sides: Sides) -> None:
     """It is answered on the connection that it was made on, while others are made on the next."""
     gate = Gate()
     async with (
-        serving(sides.server, gate, system=YOUNG) as served,
-        relaying(served.port) as relay,
-        calling(sides.client, relay.address) as call,
+        start_server(sides.server, gate, system=YOUNG) as served,
+        open_relay(served.port) as relay,
+        open_client(sides.client, relay.address) as call,
     ):
         calls = [asyncio.ensure_future(call("first"))]
         await eventually(lambda: gate.begun == 1)
 
-        def has_moved() -> bool:
+        def has_reconnected() -> bool:
             calls.append(asyncio.ensure_future(call("other")))
             return relay.connections >= 2
 
-        await eventually(has_moved)
+        await eventually(has_reconnected)
         assert not calls[0].done()
         gate.open()
         assert [each.found for each in await asyncio.gather(*calls)] == [True] * len(calls)
@@ -231,11 +231,11 @@ class CountingServer:
 
 async def test_a_busy_client_sends_no_pings_but_those_of_its_keepalive(carrier: str) -> None:
     """A server with a limit for pings takes others for too many, and sends the client away."""
-    message = m.GetResultResponse(found=True, output_summary="x" * 2**20).SerializeToString()
+    message = m.GetPrintResponse(found=True, caption="x" * 2**20).SerializeToString()
     peer = CountingServer(struct.pack(">BI", 0, len(message)) + message)
     server = await asyncio.start_server(peer.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with server, calling(carrier, f"127.0.0.1:{port}") as call:
+    async with server, open_client(carrier, f"127.0.0.1:{port}") as call:
         for _ in range(5):
             assert (await call()).found
     await eventually(lambda: not peer.connections)

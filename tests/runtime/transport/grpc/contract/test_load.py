@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call import Call
 from tests.runtime.transport.grpc.contract.support.carriers import (
     PATIENCE_S,
     echo,
     plain_channel,
     plain_method,
-    serving,
+    start_server,
 )
 from tests.support.deep import DEEP
 
@@ -21,28 +21,28 @@ HANDLER_S = 0.05
 
 
 async def test_no_call_fails_under_load(carrier: str) -> None:
-    """Each of them is answered, with what it asked for, by handlers that take their time."""
-    most = under_way = 0
+    """Each of them gets its own answer from slow handlers."""
+    most = in_flight = 0
 
-    async def handle(request: m.GetResultRequest, call: Call) -> m.GetResultResponse:
-        nonlocal most, under_way
-        under_way += 1
-        most = max(most, under_way)
+    async def handle(request: m.GetPrintRequest, call: Call) -> m.GetPrintResponse:
+        nonlocal most, in_flight
+        in_flight += 1
+        most = max(most, in_flight)
         await asyncio.sleep(HANDLER_S)
-        under_way -= 1
+        in_flight -= 1
         return await echo(request, call)
 
     answered = 0
-    async with serving(carrier, handle) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier, handle) as served, plain_channel(served.address) as channel:
         method, numbers = plain_method(channel), iter(range(CALLS))
 
         async def call_on() -> None:
             nonlocal answered
             for number in numbers:
-                answer = await method(m.GetResultRequest(job_id=str(number)), timeout=PATIENCE_S)
-                assert answer.job_id == str(number)
+                answer = await method(m.GetPrintRequest(film_id=str(number)), timeout=PATIENCE_S)
+                assert answer.film_id == str(number)
                 answered += 1
 
         await asyncio.gather(*(call_on() for _ in range(IN_FLIGHT)))
-    assert (answered, under_way) == (CALLS, 0)
+    assert (answered, in_flight) == (CALLS, 0)
     assert most > 1

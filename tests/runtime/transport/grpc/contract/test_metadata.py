@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.transport.grpc.carrier import CallRefused, make_client
 from tests.runtime.transport.grpc.contract.support.carriers import (
     METHOD,
@@ -16,16 +16,16 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     SYSTEM,
     Gate,
     Sides,
-    both,
-    eventually,
+    open_both,
     plain_channel,
     plain_code,
     plain_method,
     plain_server,
-    serving,
+    start_server,
 )
+from tests.support.eventually import eventually
 
-REQUEST = m.GetResultRequest(job_id="x")
+REQUEST = m.GetPrintRequest(film_id="x")
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 BINARY = bytes(range(256))
 
@@ -34,7 +34,7 @@ async def test_the_id_and_the_trace_of_a_request_go_along(sides: Sides) -> None:
     """A handler sees those of its caller, so that the log lines of both can be joined."""
     gate = Gate()
     gate.open()
-    async with both(sides, gate) as (_, call):
+    async with open_both(sides, gate) as (_, call):
         await call(request_id="request 7", trace=TRACE)
         await call(request_id="request 8")
     assert [(each.request_id, each.trace) for each in gate.calls] == [
@@ -44,20 +44,20 @@ async def test_the_id_and_the_trace_of_a_request_go_along(sides: Sides) -> None:
 
 
 async def test_a_client_of_grpc_sends_them_as_metadata(carrier: str) -> None:
-    """x-request-id is cut to what a log line takes, and x-trace-id stands in for a traceparent."""
+    """x-request-id is cut to the limit of a log line, and x-trace-id stands in for a traceparent."""
     gate = Gate()
     gate.open()
-    async with serving(carrier, gate) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier, gate) as served, plain_channel(served.address) as channel:
         metadata = (("x-request-id", "r" * 1000), ("x-trace-id", "a trace"))
         await plain_method(channel)(REQUEST, metadata=metadata)
     assert [(each.request_id, each.trace) for each in gate.calls] == [("r" * 64, "a trace")]
 
 
 async def test_two_authorization_headers_prove_nothing(carrier: str) -> None:
-    """A call that has both is refused, whoever either of them would be."""
+    """A call that has both is refused, also if both are valid."""
     gate = Gate()
     gate.open()
-    async with serving(carrier, gate) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier, gate) as served, plain_channel(served.address) as channel:
         metadata = (("authorization", "Bearer a"), ("authorization", "Bearer b"))
         assert await plain_code(plain_method(channel)(REQUEST, metadata=metadata)) == "UNAUTHENTICATED"
         (line,) = served.lines.read_back("call_denied")
@@ -66,10 +66,10 @@ async def test_two_authorization_headers_prove_nothing(carrier: str) -> None:
 
 
 async def test_binary_metadata_of_a_client_does_no_harm(carrier: str) -> None:
-    """Other implementations send what they like, such as traces of their own."""
+    """Other implementations send other metadata, such as traces of their own."""
     gate = Gate()
     gate.open()
-    async with serving(carrier, gate) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier, gate) as served, plain_channel(served.address) as channel:
         metadata = (("x-data-bin", BINARY), ("grpc-trace-bin", b"\0\xff"), ("x-request-id", "this"))
         assert (await plain_method(channel)(REQUEST, metadata=metadata)).found
     assert gate.calls[0].request_id == "this"
@@ -96,7 +96,7 @@ async def test_binary_metadata_of_a_server_arrives_as_bytes(carrier: str) -> Non
 async def test_large_headers_fail_their_call_alone(carrier: str) -> None:
     """A call on the same connection is answered, whether it was made before or after."""
     gate = Gate()
-    async with serving(carrier, gate) as served, plain_channel(served.address) as channel:
+    async with start_server(carrier, gate) as served, plain_channel(served.address) as channel:
         method = plain_method(channel)
         before = asyncio.ensure_future(as_future(method(REQUEST)))
         await eventually(lambda: gate.begun == 1)

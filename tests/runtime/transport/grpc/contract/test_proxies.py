@@ -14,8 +14,8 @@ import grpc.aio
 import pytest
 from google.rpc import error_details_pb2, status_pb2
 
-from generated.taskqueue import messages as m
-from generated.taskqueue.errors import JobNotFound
+from generated.studio import messages as m
+from generated.studio.errors import FilmUnknown
 from runtime.call import Call
 from runtime.transport.grpc.carrier import CARRIERS
 from tests.runtime.transport.grpc.contract.support.carriers import (
@@ -25,18 +25,18 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     Handle,
     Relay,
     Served,
-    calling,
     echo,
-    eventually,
+    open_client,
+    open_relay,
     plain_channel,
     plain_code,
     plain_method,
-    relaying,
-    serving,
+    start_server,
 )
-from tests.runtime.transport.grpc.contract.support.proxies import ASKED, proxying
+from tests.runtime.transport.grpc.contract.support.proxies import ASKED, start_proxy
+from tests.support.eventually import eventually
 
-REQUEST = m.GetResultRequest(job_id="x")
+REQUEST = m.GetPrintRequest(film_id="x")
 IN_FLIGHT = 500
 
 
@@ -52,7 +52,7 @@ async def behind(
     proxy: str, folder: Path, carrier: str, handle: Handle = echo
 ) -> AsyncIterator[tuple[str, Served]]:
     """The address of a proxy, and the server behind it."""
-    async with serving(carrier, handle) as served, proxying(proxy, folder, served.port) as address:
+    async with start_server(carrier, handle) as served, start_proxy(proxy, folder, served.port) as address:
         yield address, served
 
 
@@ -60,23 +60,23 @@ async def test_calls_of_every_client_pass(proxy: str, carrier: str, tmp_path: Pa
     """Those of both carriers and of gRPC's own library, with small messages and large ones."""
     async with behind(proxy, tmp_path, carrier) as (address, _):
         for client in CARRIERS:
-            async with calling(client, address) as call:
+            async with open_client(client, address) as call:
                 for text in ("x", "", "y" * 1_000_000):
-                    assert (await call(text)).job_id == text
+                    assert (await call(text)).film_id == text
         async with plain_channel(address) as channel:
-            assert (await plain_method(channel)(REQUEST)).job_id == "x"
+            assert (await plain_method(channel)(REQUEST)).film_id == "x"
 
 
 async def test_errors_pass_with_their_details(proxy: str, carrier: str, tmp_path: Path) -> None:
     """A condition is the same class at a client of ours, and google.rpc's details at any other."""
 
-    async def handle(request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-        raise JobNotFound(job_id=request.job_id)
+    async def handle(request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+        raise FilmUnknown(film_id=request.film_id)
 
     async with behind(proxy, tmp_path, carrier, handle) as (address, _):
         for client in CARRIERS:
-            async with calling(client, address) as call:
-                with pytest.raises(JobNotFound, match="no job ü"):
+            async with open_client(client, address) as call:
+                with pytest.raises(FilmUnknown, match="no film ü"):
                     await call("ü")
         async with plain_channel(address) as channel:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -87,7 +87,7 @@ async def test_errors_pass_with_their_details(proxy: str, carrier: str, tmp_path
     )
     info: Any = error_details_pb2.ErrorInfo()
     assert status.details[0].Unpack(info)
-    assert (info.reason, dict(info.metadata)) == ("JOB_NOT_FOUND", {"job_id": "x"})
+    assert (info.reason, dict(info.metadata)) == ("FILM_UNKNOWN", {"film_id": "x"})
 
 
 async def test_a_deadline_passes_on(proxy: str, carrier: str, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ async def test_a_deadline_passes_on(proxy: str, carrier: str, tmp_path: Path) ->
 
 
 async def test_a_call_that_is_given_up_is_cancelled(proxy: str, carrier: str, tmp_path: Path) -> None:
-    """The proxy tells the server, and the handler ends."""
+    """The proxy cancels the call at the server, and the handler ends."""
     gate = Gate()
     async with behind(proxy, tmp_path, carrier, gate) as (address, _), plain_channel(address) as channel:
         call = plain_method(channel)(REQUEST)
@@ -130,12 +130,12 @@ async def test_hundreds_of_calls_are_in_flight(proxy: str, carrier: str, tmp_pat
 async def test_large_headers_of_one_client_do_not_hurt_another(
     proxy: str, carrier: str, tmp_path: Path
 ) -> None:
-    """A call of another client is under way behind the same proxy, and goes on, as does the next one."""
+    """A call of another client is in flight behind the same proxy, and goes on, as does the next one."""
     gate = Gate()
 
-    async def handle(request: m.GetResultRequest, call: Call) -> m.GetResultResponse:
+    async def handle(request: m.GetPrintRequest, call: Call) -> m.GetPrintResponse:
         # Whether the large headers arrive as such is up to the proxy, and how it packs them.
-        return await (echo if request.job_id == "guilty" else gate)(request, call)
+        return await (echo if request.film_id == "guilty" else gate)(request, call)
 
     async with (
         behind(proxy, tmp_path, carrier, handle) as (address, _),
@@ -146,7 +146,7 @@ async def test_large_headers_of_one_client_do_not_hurt_another(
         await eventually(lambda: gate.begun == 1)
         for _ in range(5):
             large = (("x-large", "".join(chr(33 + number % 90) for number in range(20_000))),)
-            request = m.GetResultRequest(job_id="guilty")
+            request = m.GetPrintRequest(film_id="guilty")
             await plain_code(plain_method(guilty)(request, metadata=large, timeout=PATIENCE_S))
         after = asyncio.ensure_future(plain_code(plain_method(innocent)(REQUEST)))
         await eventually(lambda: gate.begun == 2)
@@ -160,17 +160,17 @@ async def in_turn(
 ) -> AsyncIterator[tuple[Any, Served, Relay, int]]:
     """A client of a server behind a proxy, and the port of the one that takes its place."""
     async with (
-        serving(carrier, old) as first,
-        serving(carrier, new) as second,
-        relaying(first.port) as relay,
-        proxying(proxy, folder, relay.port) as address,
+        start_server(carrier, old) as first,
+        start_server(carrier, new) as second,
+        open_relay(first.port) as relay,
+        start_proxy(proxy, folder, relay.port) as address,
         plain_channel(address) as channel,
     ):
         yield plain_method(channel), first, relay, second.port
 
 
 async def test_a_kill_costs_the_calls_in_flight_alone(proxy: str, carrier: str, tmp_path: Path) -> None:
-    """What comes after it goes to the next server."""
+    """Later calls go to the next server."""
     old, new = Gate(), Gate()
     new.open()
     async with in_turn(proxy, tmp_path, carrier, old, new) as (method, first, relay, second):
@@ -200,12 +200,12 @@ async def test_a_graceful_stop_costs_no_call(proxy: str, carrier: str, tmp_path:
         stopping = asyncio.ensure_future(first.server.stop(PATIENCE_S))
         later: list[asyncio.Future[str]] = []
 
-        def has_moved() -> bool:
+        def has_switched() -> bool:
             """Make one call more, until one has met the next server."""
             later.append(asyncio.ensure_future(plain_code(method(REQUEST))))
             return new.begun > 0
 
-        await eventually(has_moved)
+        await eventually(has_switched)
         old.open()
         answered = Counter(await asyncio.gather(*taken))
         await stopping

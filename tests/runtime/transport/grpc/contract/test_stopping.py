@@ -1,4 +1,4 @@
-"""Stopping: a server loses no call that it has taken, and nobody waits longer than the grace."""
+"""Stopping: a server loses no call in flight, and ends within the grace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import grpc.aio
 import pytest
 from msgspec.structs import replace
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call import Call
 from runtime.call.conditions import Failure
 from runtime.model.system import Method, RetryProfile
@@ -23,15 +23,15 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     Gate,
     Served,
     Sides,
-    both,
-    calling,
-    eventually,
+    open_both,
+    open_client,
+    open_relay,
     plain_channel,
     plain_code,
     plain_method,
-    relaying,
-    serving,
+    start_server,
 )
+from tests.support.eventually import eventually
 
 CALLERS = 20
 CUT_OFF = ("UNAVAILABLE", "CANCELLED")
@@ -42,33 +42,33 @@ RETRIED = replace(
         retry=RetryProfile("contract", frozenset(("UNAVAILABLE",)), 5, 10, 2.0, 1000, full_jitter=True),
     ),
 )
-Ask = Callable[[str], Awaitable[m.GetResultResponse]]
+Ask = Callable[[str], Awaitable[m.GetPrintResponse]]
 CLIENTS = ("grpcio", "direct", "plain")
 
 
 @asynccontextmanager
-async def asking(client: str, address: str, method: Method = METHOD) -> AsyncIterator[Ask]:
+async def open_any_client(client: str, address: str, method: Method = METHOD) -> AsyncIterator[Ask]:
     """A client of a carrier, or of gRPC's own library."""
     if client != "plain":
-        async with calling(client, address, method=method) as call:
+        async with open_client(client, address, method=method) as call:
             yield call
         return
     async with plain_channel(address) as channel:
         send = plain_method(channel)
 
-        async def ask(job_id: str) -> m.GetResultResponse:
-            answer: m.GetResultResponse = await send(
-                m.GetResultRequest(job_id=job_id), timeout=PATIENCE_S, wait_for_ready=True
+        async def ask(film_id: str) -> m.GetPrintResponse:
+            answer: m.GetPrintResponse = await send(
+                m.GetPrintRequest(film_id=film_id), timeout=PATIENCE_S, wait_for_ready=True
             )
             return answer
 
         yield ask
 
 
-async def outcome(ask: Ask, job_id: str) -> str:
+async def outcome(ask: Ask, film_id: str) -> str:
     """The status with which a call ends."""
     try:
-        assert (await ask(job_id)).job_id == job_id
+        assert (await ask(film_id)).film_id == film_id
     except Failure as failure:
         return failure.grpc
     except grpc.aio.AioRpcError as error:
@@ -77,7 +77,7 @@ async def outcome(ask: Ask, job_id: str) -> str:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-async def test_a_server_that_is_replaced_answers_what_it_has_taken(carrier: str, client: str) -> None:
+async def test_a_replaced_server_answers_its_calls_in_flight(carrier: str, client: str) -> None:
     """Calls that have begun are answered, and those that come after the GOAWAY go to its successor.
 
     Between the two grpcio's library refuses calls without beginning them; direct serves them.
@@ -85,10 +85,10 @@ async def test_a_server_that_is_replaced_answers_what_it_has_taken(carrier: str,
     old, new = Gate(), Gate()
     new.open()
     async with (
-        serving(carrier, old) as first,
-        relaying(first.port) as relay,
-        asking(client, relay.address) as ask,
-        serving(carrier, new) as second,
+        start_server(carrier, old) as first,
+        open_relay(first.port) as relay,
+        open_any_client(client, relay.address) as ask,
+        start_server(carrier, new) as second,
     ):
         taken = [asyncio.ensure_future(outcome(ask, str(number))) for number in range(100)]
         await eventually(lambda: old.begun == 100)
@@ -96,12 +96,12 @@ async def test_a_server_that_is_replaced_answers_what_it_has_taken(carrier: str,
         stopping = asyncio.ensure_future(first.server.stop(PATIENCE_S))
         later: list[asyncio.Future[str]] = []
 
-        def has_moved() -> bool:
+        def has_switched() -> bool:
             """Make one call more, until one has met the successor."""
             later.append(asyncio.ensure_future(outcome(ask, "later")))
             return new.begun > 0
 
-        await eventually(has_moved)
+        await eventually(has_switched)
         assert not stopping.done()
         old.open()
         assert await asyncio.gather(*taken) == ["OK"] * 100
@@ -151,10 +151,10 @@ class Load:
 async def test_a_server_that_stops_under_load_loses_no_call(server: str, client: str, method: Method) -> None:
     """No call fails, whether it meets the first server, the second, or the moment in between."""
     async with (
-        serving(server) as first,
-        serving(server) as second,
-        relaying(first.port) as relay,
-        asking(client, relay.address, method) as ask,
+        start_server(server) as first,
+        start_server(server) as second,
+        open_relay(first.port) as relay,
+        open_any_client(client, relay.address, method) as ask,
     ):
         load = Load(ask)
         await load.progress(200)
@@ -166,18 +166,18 @@ async def test_a_server_that_stops_under_load_loses_no_call(server: str, client:
 
 
 async def stop_with_a_call(served: Served, gate: Gate, call: Awaitable[Any], grace: float) -> None:
-    """Stop a server that has one call under way."""
-    under_way = asyncio.ensure_future(call)
+    """Stop a server that has one call in flight."""
+    in_flight = asyncio.ensure_future(call)
     await eventually(lambda: gate.begun == 1)
     async with asyncio.timeout(PATIENCE_S):
         await served.server.stop(grace)
-    await under_way
+    await in_flight
 
 
-async def test_what_is_left_after_the_grace_is_cut_off(sides: Sides) -> None:
-    """Its caller may ask somebody else, and its handler is cancelled."""
+async def test_calls_in_flight_after_the_grace_are_aborted(sides: Sides) -> None:
+    """Its caller may retry elsewhere, and its handler is cancelled."""
     gate = Gate()
-    async with both(sides, gate) as (served, call):
+    async with open_both(sides, gate) as (served, call):
         with pytest.raises(Failure) as caught:
             await stop_with_a_call(served, gate, call(), 0.01)
         await eventually(lambda: gate.cancelled == 1)
@@ -187,16 +187,16 @@ async def test_what_is_left_after_the_grace_is_cut_off(sides: Sides) -> None:
 async def test_a_client_of_grpc_is_cut_off_after_the_grace(carrier: str) -> None:
     """It has a status that says that the server is gone, and not that the call was wrong."""
     gate = Gate()
-    async with serving(carrier, gate) as served, plain_channel(served.address) as channel:
-        under_way = asyncio.ensure_future(plain_code(plain_method(channel)(m.GetResultRequest(job_id="x"))))
+    async with start_server(carrier, gate) as served, plain_channel(served.address) as channel:
+        in_flight = asyncio.ensure_future(plain_code(plain_method(channel)(m.GetPrintRequest(film_id="x"))))
         await eventually(lambda: gate.begun == 1)
         await served.server.stop(0.01)
-        assert await under_way in CUT_OFF
+        assert await in_flight in CUT_OFF
 
 
 async def test_a_stop_without_calls_does_not_use_up_its_grace(sides: Sides) -> None:
-    """A client that is connected and silent holds nobody up."""
-    async with both(sides) as (served, call):
+    """A client that is connected and silent delays no stop."""
+    async with open_both(sides) as (served, call):
         await call()
         async with asyncio.timeout(PATIENCE_S):
             await served.server.stop(100 * PATIENCE_S)
@@ -208,8 +208,8 @@ async def test_a_stop_without_calls_does_not_use_up_its_grace(sides: Sides) -> N
 async def test_a_server_stops_twice(carrier: str) -> None:
     """A stop that is cut short is finished by the next one."""
     gate = Gate()
-    async with serving(carrier, gate) as served, calling(carrier, served.address) as call:
-        under_way = asyncio.ensure_future(call())
+    async with start_server(carrier, gate) as served, open_client(carrier, served.address) as call:
+        in_flight = asyncio.ensure_future(call())
         await eventually(lambda: gate.begun == 1)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
@@ -217,47 +217,50 @@ async def test_a_server_stops_twice(carrier: str) -> None:
         assert gate.cancelled == 0
         await served.server.stop(0)
         with pytest.raises(Failure):
-            await under_way
+            await in_flight
         await eventually(lambda: gate.cancelled == 1)
 
 
 async def test_a_port_is_free_again_after_a_stop(carrier: str) -> None:
     """The next server listens there at once, and a client finds it."""
-    async with serving(carrier) as first, calling(carrier, first.address, wait_for_ready=True) as call:
+    async with (
+        start_server(carrier) as first,
+        open_client(carrier, first.address, wait_for_ready=True) as call,
+    ):
         await call("first")
         await first.server.stop(PATIENCE_S)
-        async with serving(carrier, port=first.port):
-            assert (await call("second")).job_id == "second"
+        async with start_server(carrier, port=first.port):
+            assert (await call("second")).film_id == "second"
 
 
 async def test_a_port_that_is_taken_is_an_os_error(carrier: str) -> None:
-    """The message names the address, as whoever runs the node has to know it."""
-    async with serving(carrier) as served:
+    """The message names the address, for the operator of the node."""
+    async with start_server(carrier) as served:
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{served.port}"):
-            async with serving(carrier, port=served.port):
+            async with start_server(carrier, port=served.port):
                 raise AssertionError
-        async with calling(carrier, served.address) as call:
+        async with open_client(carrier, served.address) as call:
             await call()
 
 
 async def test_a_server_that_was_never_started_can_be_stopped(carrier: str) -> None:
-    """As a node does whose start has failed half way."""
+    """As a node does whose start has failed."""
 
-    async def handle(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
+    async def handle(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
         raise AssertionError
 
-    async with serving(carrier, handle, is_started=False) as served:
+    async with start_server(carrier, handle, is_started=False) as served:
         await served.server.stop(0)
 
 
 async def test_a_channel_that_closes_ends_its_calls(sides: Sides) -> None:
-    """They fail as calls do, and do not look as if somebody had cancelled the caller."""
+    """They fail as calls do, and do not look like a cancellation of the caller."""
     gate = Gate()
-    async with both(sides, gate) as (_, call):
-        under_way = asyncio.ensure_future(call())
+    async with open_both(sides, gate) as (_, call):
+        in_flight = asyncio.ensure_future(call())
         await eventually(lambda: gate.begun == 1)
         await call.channel.close()
         with pytest.raises(Failure) as caught:
-            await under_way
+            await in_flight
         await eventually(lambda: gate.cancelled == 1)
     assert caught.value.grpc in CUT_OFF

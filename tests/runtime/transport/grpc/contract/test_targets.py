@@ -1,4 +1,4 @@
-"""Targets: where a client finds its servers, and what it does while there is none."""
+"""Targets: the addresses of servers, and the behaviour of a client while there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call.conditions import Failure
 from runtime.transport.grpc.channel import GrpcChannel
 from tests.runtime.transport.grpc.contract.support.carriers import (
@@ -21,12 +21,12 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     Gate,
     Served,
     Sides,
-    calling,
-    eventually,
+    open_client,
     plain_server,
-    reserving,
-    serving,
+    reserve_port,
+    start_server,
 )
+from tests.support.eventually import eventually
 
 
 @pytest.fixture
@@ -38,22 +38,25 @@ def socket_path() -> Iterator[str]:
 
 async def answer(message: bytes, _context: Any) -> bytes:
     """Answer as the method does, with gRPC's own library."""
-    job_id = m.GetResultRequest.FromString(message).job_id
-    return m.GetResultResponse(job_id=job_id).SerializeToString()
+    film_id = m.GetPrintRequest.FromString(message).film_id
+    return bytes(m.GetPrintResponse(film_id=film_id).SerializeToString())
 
 
 async def test_host_and_port_are_a_target_of_both_carriers(sides: Sides) -> None:
     """By name and by address."""
-    async with serving(sides.server) as served:
+    async with start_server(sides.server) as served:
         for host in ("localhost", "127.0.0.1"):
-            async with calling(sides.client, f"{host}:{served.port}") as call:
-                assert (await call(host)).job_id == host
+            async with open_client(sides.client, f"{host}:{served.port}") as call:
+                assert (await call(host)).film_id == host
 
 
 async def test_grpcio_looks_a_name_up(carrier: str) -> None:
     """As `dns:///host:port`, with a server of either carrier."""
-    async with serving(carrier) as served, calling("grpcio", f"dns:///localhost:{served.port}") as call:
-        assert (await call("x")).job_id == "x"
+    async with (
+        start_server(carrier) as served,
+        open_client("grpcio", f"dns:///localhost:{served.port}") as call,
+    ):
+        assert (await call("x")).film_id == "x"
 
 
 @pytest.mark.parametrize("form", ["unix:{}", "unix://{}"])
@@ -61,9 +64,9 @@ async def test_grpcio_calls_through_a_socket_of_the_machine(socket_path: str, fo
     """As `unix:/path`."""
     async with (
         plain_server(answer, f"unix:{socket_path}"),
-        calling("grpcio", form.format(socket_path)) as call,
+        open_client("grpcio", form.format(socket_path)) as call,
     ):
-        assert (await call("x")).job_id == "x"
+        assert (await call("x")).film_id == "x"
 
 
 async def test_grpcio_calls_several_addresses_in_turn(carrier: str) -> None:
@@ -72,9 +75,11 @@ async def test_grpcio_calls_several_addresses_in_turn(carrier: str) -> None:
     for gate in gates:
         gate.open()
     async with AsyncExitStack() as servers:
-        served: list[Served] = [await servers.enter_async_context(serving(carrier, gate)) for gate in gates]
+        served: list[Served] = [
+            await servers.enter_async_context(start_server(carrier, gate)) for gate in gates
+        ]
         target = "ipv4:" + ",".join(each.address for each in served)
-        async with calling("grpcio", target) as call:
+        async with open_client("grpcio", target) as call:
 
             async def reaches(count: int) -> None:
                 """Call until so many servers are connected, and see that they then take turns."""
@@ -120,40 +125,40 @@ async def test_direct_takes_any_host_and_port(address: str) -> None:
 
 async def test_a_call_waits_for_a_server_that_starts_later(sides: Sides) -> None:
     """With wait_for_ready; without it a call fails at once."""
-    with reserving() as port:
+    with reserve_port() as port:
         async with (
-            calling(sides.client, f"127.0.0.1:{port}", wait_for_ready=True) as patient,
-            calling(sides.client, f"127.0.0.1:{port}") as hasty,
+            open_client(sides.client, f"127.0.0.1:{port}", wait_for_ready=True) as patient,
+            open_client(sides.client, f"127.0.0.1:{port}") as hasty,
         ):
             waiting = asyncio.ensure_future(patient("later"))
             with pytest.raises(Failure) as caught:
                 await hasty()
             assert caught.value.grpc == "UNAVAILABLE"
             assert not waiting.done()
-            async with serving(sides.server, port=port):
-                assert (await waiting).job_id == "later"
+            async with start_server(sides.server, port=port):
+                assert (await waiting).film_id == "later"
 
 
 async def test_a_call_waits_no_longer_than_its_deadline(carrier: str) -> None:
-    """With wait_for_ready and nobody who ever listens."""
-    with reserving() as port:
-        async with calling(carrier, f"127.0.0.1:{port}", wait_for_ready=True) as call:
+    """With wait_for_ready and without a listener."""
+    with reserve_port() as port:
+        async with open_client(carrier, f"127.0.0.1:{port}", wait_for_ready=True) as call:
             with pytest.raises(Failure) as caught:
                 await call(seconds=0.05)
     assert caught.value.grpc == "DEADLINE_EXCEEDED"
 
 
 async def test_a_client_finds_a_server_that_was_killed_again(sides: Sides) -> None:
-    """The call under way fails, and those that come when it is back are answered."""
+    """The call in flight fails, and calls after the restart are answered."""
     gate = Gate()
     async with (
-        serving(sides.server, gate) as first,
-        calling(sides.client, first.address, wait_for_ready=True) as call,
+        start_server(sides.server, gate) as first,
+        open_client(sides.client, first.address, wait_for_ready=True) as call,
     ):
-        under_way = asyncio.ensure_future(call())
+        in_flight = asyncio.ensure_future(call())
         await eventually(lambda: gate.begun == 1)
         await first.server.stop(0)
         with pytest.raises(Failure):
-            await under_way
-        async with serving(sides.server, port=first.port):
-            assert (await call("again")).job_id == "again"
+            await in_flight
+        async with start_server(sides.server, port=first.port):
+            assert (await call("again")).film_id == "again"

@@ -22,7 +22,7 @@ def pytest_asyncio_loop_factories(
 
 @pytest.fixture(autouse=True)
 def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A peer that a busy machine holds up is not aborted; a test that wants that sets the timeout itself."""
+    """A peer that a busy machine delays is not aborted; a test that wants that sets the timeout itself."""
     monkeypatch.setattr(keepalive, "_GRACE_S", PATIENCE_S)
     monkeypatch.setattr(server_connection, "_DRAIN_S", PATIENCE_S)
     monkeypatch.setattr(tls_listener, "_HANDSHAKE_SECONDS", PATIENCE_S)

@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from generated.taskqueue.errors import JobNotFound
+from generated.studio.errors import FilmUnknown
 from runtime.call.conditions import CONDITION_HEADER, CallFailed
 from runtime.transport.grpc.direct.http2 import flood_guard
 from runtime.transport.grpc.direct.messages import RequestHeaders, make_timeout
@@ -27,17 +27,17 @@ from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     frame_message,
     grpc_channel,
     method,
-    serving_methods,
+    serve_methods,
 )
 
 Names = tuple[bytes, ...]
 
 
 class WaitingMethod:
-    """A method that waits until it is told, or given up."""
+    """A method that waits until it is released or cancelled."""
 
     def __init__(self, stubborn: bool = False) -> None:
-        self.begun, self.go_on, self.given_up = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.begun, self.go_on, self.cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._stubborn = stubborn
 
     async def __call__(self, _headers: RequestHeaders, sent: bytes, _names: Names) -> bytes:
@@ -45,7 +45,7 @@ class WaitingMethod:
         try:
             await self.go_on.wait()
         except asyncio.CancelledError:
-            self.given_up.set()
+            self.cancelled.set()
             if not self._stubborn:
                 raise
             await self.go_on.wait()
@@ -57,7 +57,7 @@ async def soon(event: asyncio.Event) -> None:
         await event.wait()
 
 
-async def failed(call: Any) -> grpc.aio.AioRpcError:
+async def expect_error(call: Any) -> grpc.aio.AioRpcError:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await call
     return caught.value
@@ -71,7 +71,7 @@ async def test_a_call_is_answered_at_once_or_later() -> None:
         return sent[::-1]
 
     async with (
-        serving_methods({"/a/now": echo, "/a/later": later}) as (port, _),
+        serve_methods({"/a/now": echo, "/a/later": later}) as (port, _),
         grpc_channel(port) as client,
     ):
         assert await method(client, "/a/now")(b"abc") == b"abc"
@@ -79,15 +79,15 @@ async def test_a_call_is_answered_at_once_or_later() -> None:
         assert await method(client, "/a/now")(b"") == b""
 
 
-async def test_what_is_said_beside_a_message_arrives() -> None:
-    """The deadline, the token, the request's id and its trace are what the client has said."""
+async def test_metadata_arrives() -> None:
+    """The deadline, the token, the request's id and its trace are those of the client."""
     seen: list[RequestHeaders] = []
 
     async def look(headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
         seen.append(headers)
         return b""
 
-    async with serving_methods({"/a/look": look}) as (port, _), grpc_channel(port) as client:
+    async with serve_methods({"/a/look": look}) as (port, _), grpc_channel(port) as client:
         said = (("authorization", "Bearer x"), ("x-request-id", "r" * 500), ("traceparent", "00-1-2-01"))
         await method(client, "/a/look")(b"", timeout=30, metadata=said)
         await method(client, "/a/look")(b"")
@@ -106,17 +106,17 @@ async def test_what_is_said_beside_a_message_arrives() -> None:
 
 
 async def test_messages_may_be_as_large_as_the_limit_and_no_larger() -> None:
-    """In both directions; who sends or answers more is told how much may be."""
+    """In both directions; the status has the limit."""
 
     async def grow(_headers: RequestHeaders, sent: bytes, _names: Names) -> bytes:
         return make_body(int(sent))
 
-    async with serving_methods({"/a/echo": echo, "/a/grow": grow}) as (port, _), grpc_channel(port) as client:
+    async with serve_methods({"/a/echo": echo, "/a/grow": grow}) as (port, _), grpc_channel(port) as client:
         most = make_body(MESSAGE_BYTES)
         assert await method(client, "/a/echo")(most) == most
         assert await method(client, "/a/grow")(b"%d" % MESSAGE_BYTES) == most
         for path, sent in (("/a/echo", most + b"x"), ("/a/grow", b"%d" % (MESSAGE_BYTES + 1))):
-            error = await failed(method(client, path)(sent))
+            error = await expect_error(method(client, path)(sent))
             assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
             assert f"{MESSAGE_BYTES + 1} bytes" in (error.details() or "")
         assert await method(client, "/a/echo")(b"on") == b"on"
@@ -124,7 +124,7 @@ async def test_messages_may_be_as_large_as_the_limit_and_no_larger() -> None:
 
 async def test_large_messages_many_at_once() -> None:
     """They share the windows of one connection, and none waits for ever."""
-    async with serving_methods({"/a/echo": echo}) as (port, _), grpc_channel(port) as client:
+    async with serve_methods({"/a/echo": echo}) as (port, _), grpc_channel(port) as client:
         sent = [make_body(100_000 + number) for number in range(20)]
         assert await asyncio.gather(*map(method(client, "/a/echo"), sent)) == sent
 
@@ -132,63 +132,63 @@ async def test_large_messages_many_at_once() -> None:
 @pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
 async def test_messages_may_be_packed(compression: grpc.Compression) -> None:
     """As gRPC packs them."""
-    async with serving_methods({"/a/echo": echo}) as (port, _), grpc_channel(port) as client:
+    async with serve_methods({"/a/echo": echo}) as (port, _), grpc_channel(port) as client:
         sent = b"x" * 100_000
         assert await method(client, "/a/echo")(sent, compression=compression) == sent
 
 
 async def test_a_client_that_stops_waiting_ends_its_call() -> None:
     """A cancel and a deadline of the client's reach the method."""
-    held = WaitingMethod()
-    async with serving_methods({"/a/held": held}) as (port, _), grpc_channel(port) as client:
-        call = method(client, "/a/held")(b"")
-        await soon(held.begun)
+    waiting = WaitingMethod()
+    async with serve_methods({"/a/wait": waiting}) as (port, _), grpc_channel(port) as client:
+        call = method(client, "/a/wait")(b"")
+        await soon(waiting.begun)
         call.cancel()
-        await soon(held.given_up)
-    held = WaitingMethod()
-    async with serving_methods({"/a/held": held}) as (port, _), grpc_channel(port) as client:
+        await soon(waiting.cancelled)
+    waiting = WaitingMethod()
+    async with serve_methods({"/a/wait": waiting}) as (port, _), grpc_channel(port) as client:
         for patience in GROWING_S:
-            ended = await failed(method(client, "/a/held")(b"", timeout=patience))
+            ended = await expect_error(method(client, "/a/wait")(b"", timeout=patience))
             assert ended.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-            if held.begun.is_set():
+            if waiting.begun.is_set():
                 break
-        await soon(held.given_up)
+        await soon(waiting.cancelled)
 
 
 async def test_a_deadline_ends_a_call_without_the_client() -> None:
     """Also if it never says that it has stopped waiting, before the method has begun or after."""
-    held = WaitingMethod()
-    async with serving_methods({"/a/held": held}) as (port, calls), raw.connected(port) as client:
+    waiting = WaitingMethod()
+    async with serve_methods({"/a/wait": waiting}) as (port, calls), raw.connect(port) as client:
         for turn, patience in enumerate(GROWING_S):
             ended = await call_raw(
-                client, 2 * turn + 1, b"/a/held", frame_message(b""), make_timeout(patience)
+                client, 2 * turn + 1, b"/a/wait", frame_message(b""), make_timeout(patience)
             )
             assert (ended.status, ended.is_trailers_only) == (4, True)
-            if held.begun.is_set():
+            if waiting.begun.is_set():
                 break
-        await soon(held.given_up)
-        held.begun.clear()
-        block = client.encode(b"/a/held", (b"content-type", b"application/grpc"), (b"grpc-timeout", b"10m"))
+        await soon(waiting.cancelled)
+        waiting.begun.clear()
+        block = client.encode(b"/a/wait", (b"content-type", b"application/grpc"), (b"grpc-timeout", b"10m"))
         client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 99, block), raw.frame(raw.DATA, 0, 99, b"\0\0"))
         assert (await client.read_response(99)).headers[b"grpc-status"] == b"4"
-        assert not held.begun.is_set()
+        assert not waiting.begun.is_set()
         assert calls.tasks == set()
 
 
 async def test_a_call_whose_time_was_over_before_is_not_begun() -> None:
-    """There is nobody whom it could serve."""
-    held = WaitingMethod()
-    async with serving_methods({"/a/held": held}) as (port, _), raw.connected(port) as client:
+    """It has no client any more."""
+    waiting = WaitingMethod()
+    async with serve_methods({"/a/wait": waiting}) as (port, _), raw.connect(port) as client:
         assert (
-            await call_raw(client, 1, b"/a/held", frame_message(b""), (b"grpc-timeout", b"0S"))
+            await call_raw(client, 1, b"/a/wait", frame_message(b""), (b"grpc-timeout", b"0S"))
         ).status == 4
-        assert not held.begun.is_set()
+        assert not waiting.begun.is_set()
 
 
 @pytest.mark.parametrize("timeout", [b"", b"S", b"5", b"-1S", b"1.5S", b"123456789S", b"5s"])
 async def test_a_deadline_that_says_nothing_is_none(timeout: bytes) -> None:
     """It would be worse to guess."""
-    async with serving_methods({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({"/a/echo": echo}) as (port, _), raw.connect(port) as client:
         assert (
             await call_raw(client, 1, b"/a/echo", frame_message(b"x"), (b"grpc-timeout", timeout))
         ).status == 0
@@ -197,34 +197,34 @@ async def test_a_deadline_that_says_nothing_is_none(timeout: bytes) -> None:
 @pytest.mark.parametrize("end", ["reset", "deadline"])
 async def test_a_call_that_goes_on_after_its_end_counts(end: str) -> None:
     """A client that gives up calls does not have more of them at work than its streams allow."""
-    held = WaitingMethod(stubborn=True)
+    waiting = WaitingMethod(stubborn=True)
     async with (
-        serving_methods({"/a/held": held, "/a/echo": echo}, streams=1) as (port, calls),
-        raw.connected(port) as client,
+        serve_methods({"/a/wait": waiting, "/a/echo": echo}, streams=1) as (port, calls),
+        raw.connect(port) as client,
     ):
         for turn, patience in enumerate(GROWING_S if end == "deadline" else (3600.0,)):
             said = ((b"content-type", b"application/grpc"), make_timeout(patience))
             number = 2 * turn + 1
-            client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.encode(b"/a/held", *said)))
+            client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.encode(b"/a/wait", *said)))
             client.send(raw.frame(raw.DATA, raw.END_STREAM, number, frame_message(b"")))
             if end == "reset":
-                await soon(held.begun)
+                await soon(waiting.begun)
                 client.send(raw.rst_stream(number))
             else:
                 assert (await client.read_response(number)).headers[b"grpc-status"] == b"4"
-            if held.begun.is_set():
+            if waiting.begun.is_set():
                 break
-        await soon(held.given_up)
+        await soon(waiting.cancelled)
         client.send(raw.frame(raw.HEADERS, raw.END_BOTH, 97, client.encode(b"/a/echo", *said)))
         assert (await client.wait_for(raw.RST_STREAM, 97)).code == raw.REFUSED_STREAM
         (task,) = calls.tasks
-        held.go_on.set()
+        waiting.go_on.set()
         await asyncio.wait([task])
         await client.ping()
         assert (await call_raw(client, 99, b"/a/echo", frame_message(b"x"))).status == 0
 
 
-async def test_a_failure_is_told_with_its_condition() -> None:
+async def test_a_failure_is_sent_with_its_condition() -> None:
     """Code, words in any language, and the name that the spec has for it."""
     words = "kein Auftrag „ü“ 100%\n\t終 \ud800"
     for at_once in (True, False):
@@ -234,13 +234,13 @@ async def test_a_failure_is_told_with_its_condition() -> None:
         ) -> bytes:
             if not at_once:
                 await asyncio.sleep(0)
-            raise JobNotFound.from_remote(words, "")
+            raise FilmUnknown.from_remote(words, "")
 
-        async with serving_methods({"/a/fail": fail}) as (port, _), grpc_channel(port) as client:
-            error = await failed(method(client, "/a/fail")(b""))
+        async with serve_methods({"/a/fail": fail}) as (port, _), grpc_channel(port) as client:
+            error = await expect_error(method(client, "/a/fail")(b""))
             assert error.code() is grpc.StatusCode.NOT_FOUND
             assert error.details() == words.replace("\ud800", "?")
-            assert dict(error.trailing_metadata() or ())[CONDITION_HEADER] == JobNotFound.code
+            assert dict(error.trailing_metadata() or ())[CONDITION_HEADER] == FilmUnknown.code
 
 
 async def test_a_failure_of_another_component_has_no_condition() -> None:
@@ -249,40 +249,40 @@ async def test_a_failure_of_another_component_has_no_condition() -> None:
     async def fail(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
         raise CallFailed("UNAVAILABLE", "nobody there", "Other")
 
-    async with serving_methods({"/a/fail": fail}) as (port, _), grpc_channel(port) as client:
-        error = await failed(method(client, "/a/fail")(b""))
+    async with serve_methods({"/a/fail": fail}) as (port, _), grpc_channel(port) as client:
+        error = await expect_error(method(client, "/a/fail")(b""))
         assert (error.code(), error.details()) == (grpc.StatusCode.UNAVAILABLE, "nobody there")
         assert CONDITION_HEADER not in dict(error.trailing_metadata() or ())
 
 
-@pytest.mark.parametrize("words", [" ", "no job ' '? ", " 100% ü"])
+@pytest.mark.parametrize("words", [" ", "no film ' '? ", " 100% ü"])
 async def test_words_may_begin_and_end_with_blanks(words: str) -> None:
     """No value of a header may (RFC 9113, 8.2.1), so they are escaped, and read again as they were."""
 
     async def fail(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
         raise CallFailed("ABORTED", words, "Other")
 
-    async with serving_methods({"/a/fail": fail}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({"/a/fail": fail}) as (port, _), raw.connect(port) as client:
         said = (await call_raw(client, 1, b"/a/fail", frame_message(b""))).message
         assert (said.strip(), unquote(said)) == (said, words)
         async with grpc_channel(port) as other:
-            assert (await failed(method(other, "/a/fail")(b""))).details() == words
+            assert (await expect_error(method(other, "/a/fail")(b""))).details() == words
 
 
-async def test_long_words_are_cut_to_what_a_client_takes() -> None:
+async def test_long_messages_are_cut_to_the_limit_of_clients() -> None:
     """A header has to fit into a frame, however many bytes each letter takes."""
 
     async def fail(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
         raise CallFailed("ABORTED", "\U0001f600" * 50_000, "Other")
 
-    async with serving_methods({"/a/fail": fail}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({"/a/fail": fail}) as (port, _), raw.connect(port) as client:
         ended = await call_raw(client, 1, b"/a/fail", frame_message(b""))
         assert ended.status == 10
         assert ended.message == "%F0%9F%98%80" * 250
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-async def test_a_fault_of_a_method_is_told_to_the_loop_and_not_to_the_client(at_once: bool) -> None:
+async def test_a_fault_of_a_method_goes_to_the_loop_and_not_to_the_client(at_once: bool) -> None:
     """The client learns that there is one; its other calls are not concerned."""
 
     async def fault(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
@@ -291,13 +291,13 @@ async def test_a_fault_of_a_method_is_told_to_the_loop_and_not_to_the_client(at_
         raise ZeroDivisionError("a secret")
 
     async with (
-        serving_methods({"/a/fault": fault, "/a/echo": echo}) as (port, _),
+        serve_methods({"/a/fault": fault, "/a/echo": echo}) as (port, _),
         grpc_channel(port) as client,
     ):
         loop = asyncio.get_running_loop()
         before, heard = loop.get_exception_handler(), list[BaseException]()
         loop.set_exception_handler(lambda _loop, context: heard.append(context["exception"]))
-        error = await failed(method(client, "/a/fault")(b""))
+        error = await expect_error(method(client, "/a/fault")(b""))
         loop.set_exception_handler(before)
         assert (error.code(), error.details()) == (grpc.StatusCode.INTERNAL, "the server has a fault")
         assert [type(each) for each in heard] == [ZeroDivisionError]
@@ -313,7 +313,7 @@ async def test_a_method_that_cancels_itself_is_a_cancelled_call(at_once: bool) -
             await asyncio.sleep(0)
         raise asyncio.CancelledError
 
-    async with serving_methods({"/a/give-up": give_up}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({"/a/give-up": give_up}) as (port, _), raw.connect(port) as client:
         assert (await call_raw(client, 1, b"/a/give-up", frame_message(b""))).status == 1
 
 
@@ -328,7 +328,7 @@ async def test_a_thousand_calls_on_one_connection() -> None:
         return sent
 
     async with (
-        serving_methods({"/a/together": together}, streams=1024) as (port, calls),
+        serve_methods({"/a/together": together}, streams=1024) as (port, calls),
         grpc_channel(port) as client,
     ):
         sent = [b"%d" % number for number in range(1000)]
@@ -338,7 +338,7 @@ async def test_a_thousand_calls_on_one_connection() -> None:
 
 async def test_fifty_connections() -> None:
     """Each is served as if it were the only one."""
-    async with serving_methods({"/a/echo": echo}) as (port, calls):
+    async with serve_methods({"/a/echo": echo}) as (port, calls):
 
         async def one(number: int) -> None:
             async with grpc_channel(port, use_local_subchannel_pool=1) as client:
@@ -372,7 +372,7 @@ async def test_a_busy_client_of_grpc_is_not_taken_for_a_flood(
         return make_body(size)
 
     async with (
-        serving_methods({"/a/wait": wait_for_all}, streams=in_flight) as (port, _),
+        serve_methods({"/a/wait": wait_for_all}, streams=in_flight) as (port, _),
         # Settings that follow its probes of the bandwidth are weighed by their streams, and not meant here.
         grpc_channel(port, **{"http2.bdp_probe": 0}) as client,
     ):

@@ -22,7 +22,7 @@ from tests.runtime.transport.grpc.direct.support.scripted_server import (
 
 
 class Echo:
-    """Answers in every way that a server can."""
+    """Responses of every kind."""
 
     def __init__(self) -> None:
         self.begun, self.cancelled = asyncio.Event(), asyncio.Event()
@@ -67,7 +67,7 @@ async def grpcio_server(port: int = 0, **options: int) -> AsyncIterator[tuple[Ec
 
 
 async def test_a_message_is_answered() -> None:
-    """With what was sent along, over one connection for all calls."""
+    """With its metadata, over one connection for all calls."""
     async with grpcio_server() as (echo, address, _), open_channel(address) as channel:
         assert await call_echo(channel) == b"hello"
         assert await asyncio.gather(*(call_echo(channel, b"%d" % n) for n in range(200))) == [
@@ -77,7 +77,7 @@ async def test_a_message_is_answered() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 16_384, 200_000, MESSAGE_BYTES])
-async def test_long_messages_go_both_ways(size: int) -> None:
+async def test_long_messages_go_in_both_directions(size: int) -> None:
     """Whatever the windows of the server are."""
     async with (
         grpcio_server(max_receive_message_length=MESSAGE_BYTES) as (_, address, _),
@@ -89,7 +89,7 @@ async def test_long_messages_go_both_ways(size: int) -> None:
 
 @pytest.mark.parametrize("algorithm", list(grpc.Compression))
 async def test_answers_may_be_compressed(algorithm: grpc.Compression) -> None:
-    """As the server likes best of what it is offered."""
+    """With the algorithm that the server prefers."""
     option = {"default_compression_algorithm": algorithm.value}
     async with grpcio_server(**option) as (_, address, _), open_channel(address) as channel:
         assert await call_echo(channel, b"hello" * 1000) == b"hello" * 1000
@@ -107,7 +107,7 @@ async def test_a_longer_answer_than_was_agreed_is_refused() -> None:
         assert await call_echo(channel) == b"hello"
 
 
-async def test_how_a_call_ended_is_told_with_its_condition() -> None:
+async def test_a_failed_call_has_its_condition() -> None:
     """In the words of the server, whatever is in them."""
     async with grpcio_server() as (_, address, _), open_channel(address) as channel:
         with pytest.raises(GrpcStatusError) as ended:
@@ -151,7 +151,7 @@ async def test_calls_wait_for_each_other_where_a_server_takes_few() -> None:
 
 
 async def test_a_server_that_leaves_is_not_asked_again_and_its_successor_is() -> None:
-    """What is under way is answered, and what comes later goes to whoever listens then."""
+    """Calls in flight are answered, and later ones go to the next listener."""
     async with grpcio_server() as (echo, address, server), open_channel(address) as channel:
         call = asyncio.create_task(call_echo(channel, path="/echo.Echo/Wait"))
         async with asyncio.timeout(PATIENCE_S):
@@ -170,7 +170,7 @@ async def test_a_server_that_leaves_is_not_asked_again_and_its_successor_is() ->
                     await asyncio.sleep(0.05)
 
 
-async def test_nobody_there_is_told_at_once() -> None:
+async def test_a_missing_listener_is_reported_at_once() -> None:
     """With the address and the reason; and again without another try, for a while."""
     async with open_channel(UNUSED_ADDRESS) as channel:
         for _ in range(3):

@@ -36,8 +36,8 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def dropping(serve: Serve) -> AsyncIterator[tuple[list[int], Channel]]:
-    """A channel to a server that ends each connection after what it does, with the number of each."""
+async def open_dropped_channel(serve: Serve) -> AsyncIterator[tuple[list[int], Channel]]:
+    """A channel to a server that ends each connection after a script, with the number of each."""
     made: list[int] = []
 
     async def drop(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -89,7 +89,7 @@ async def test_a_server_that_ends_each_connection_is_not_asked_at_once_again(
 ) -> None:
     """It would be thousands of connections a second; calls meanwhile hear the reason."""
     monkeypatch.setattr(channel_module, "_PROVEN_S", LONG_S)
-    async with dropping(serve) as (made, channel):
+    async with open_dropped_channel(serve) as (made, channel):
         channel._backoff_s = LONG_S
         for _ in range(100):
             why = await unavailable(channel)
@@ -105,12 +105,12 @@ async def test_a_server_that_goes_on_so_is_asked_ever_less_often(monkeypatch: py
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(made) % 6 == 0:
             script = ScriptedServer(ScriptedServer.respond, settings())
-            serving_methods = asyncio.create_task(script.serve(reader, writer))
+            serve_task = asyncio.create_task(script.serve(reader, writer))
             await good.wait()
-            serving_methods.cancel()
+            serve_task.cancel()
 
     good = asyncio.Event()
-    async with dropping(serve) as (made, channel):
+    async with open_dropped_channel(serve) as (made, channel):
         pauses = []
         for _ in range(5):
             channel._connect_not_before = 0.0
@@ -128,16 +128,16 @@ async def test_a_server_that_goes_on_so_is_asked_ever_less_often(monkeypatch: py
 
 
 async def test_a_connection_that_has_lasted_was_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that restarts is found at once, also where a call was under way."""
+    """A server that restarts is found at once, also where a call was in flight."""
     monkeypatch.setattr(channel_module, "_PROVEN_S", 0.0)
-    async with dropping(hears_one_call) as (made, channel):
+    async with open_dropped_channel(hears_one_call) as (made, channel):
         for _ in range(5):
             assert "lost" in await unavailable(channel)
         assert len(made) == 5
 
 
 async def test_a_call_is_sent_when_the_server_has_introduced_itself() -> None:
-    """Nothing of it is lost in what is no connection yet."""
+    """No call is lost while there is no connection yet."""
     async with scripted_server(ScriptedServer.respond, b"") as (script, channel):
         call = asyncio.create_task(call_echo(channel))
         await script.wait_for(WINDOW_UPDATE)
@@ -153,7 +153,7 @@ def go_away(last: int) -> bytes:
 
 
 class Leaving:
-    """A server whose first connection keeps its calls until it is told what to say to them."""
+    """A server whose first connection answers its calls when the test lets it."""
 
     def __init__(self) -> None:
         self.old: asyncio.StreamWriter | None = None
@@ -181,7 +181,7 @@ class Leaving:
         assert self.old is not None
         self.old.write(b"".join(parts))
 
-    def answered(self, stream: int) -> bytes:
+    def respond(self, stream: int) -> bytes:
         """An answer over the first connection, by the table that it has."""
         script = ScriptedServer(ScriptedServer.respond, b"")
         script.encoder = self.encoder
@@ -189,7 +189,7 @@ class Leaving:
 
 
 async def test_a_server_that_leaves_in_two_steps_loses_no_call() -> None:
-    """Calls under way go on, new ones go elsewhere, and those that it has not begun are made again."""
+    """Calls in flight go on, new ones go elsewhere, and those that it has not begun are retried."""
     leaving = Leaving()
     async with scripted_server(leaving.answer) as (script, channel):
         calls = [asyncio.create_task(call_echo(channel)) for _ in range(3)]
@@ -201,12 +201,12 @@ async def test_a_server_that_leaves_in_two_steps_loses_no_call() -> None:
                 await asyncio.sleep(0)
         assert await call_echo(channel) == b"new"
         assert [call.done() for call in calls] == [False] * 3
-        leaving.send(leaving.answered(1), go_away(3))
+        leaving.send(leaving.respond(1), go_away(3))
         async with asyncio.timeout(PATIENCE_S):
             assert (await calls[0], await calls[2]) == (b"old", b"new")
         assert not calls[1].done() and connection in channel._connections
         gone = channel._connections[connection]
-        leaving.send(leaving.answered(3))
+        leaving.send(leaving.respond(3))
         async with asyncio.timeout(PATIENCE_S):
             assert await calls[1] == b"old"
             await gone
@@ -227,7 +227,7 @@ async def test_who_waits_for_room_does_not_wait_for_a_server_that_leaves() -> No
             leaving.send(go_away(2**31 - 1))
             assert await second == b"new"
         assert not first.done()
-        leaving.send(leaving.answered(1))
+        leaving.send(leaving.respond(1))
         async with asyncio.timeout(PATIENCE_S):
             assert await first == b"old"
         assert script.connections == 2

@@ -1,4 +1,4 @@
-"""What a channel makes of answers that other servers and proxies give."""
+"""Responses of other servers and proxies, as a channel converts them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.runtime.transport.grpc.direct.support.scripted_server import (
     ("http", "status"),
     [("401", "UNAUTHENTICATED"), ("404", "UNIMPLEMENTED"), ("503", "UNAVAILABLE"), ("418", "UNKNOWN")],
 )
-async def test_what_is_no_grpc_is_told_by_its_status(http: str, status: str) -> None:
+async def test_a_response_that_is_not_grpc_fails_by_its_status(http: str, status: str) -> None:
     """A proxy may stand between."""
     async with scripted_server(
         lambda script, found: script.encode_response(found.stream, [(":status", http)])
@@ -50,20 +50,20 @@ async def test_what_is_no_grpc_is_told_by_its_status(http: str, status: str) -> 
 
 PAGE = b"<html><body>something is wrong</body></html>"
 HTML = ("content-type", "text/html")
-WAYS = ("ended by the body", "ended by trailers", "not ended")
+ENDS = ("ended by the body", "ended by trailers", "not ended")
 
 
-def page(script: ScriptedServer, found: Frame, http: str, way: str) -> bytes:
-    """An answer of a proxy, in one of the ways that such an answer can end."""
+def page(script: ScriptedServer, found: Frame, http: str, end: str) -> bytes:
+    """A response of a proxy, with one of its possible ends."""
     block = script.encoder.encode([(":status", http), HTML])
-    ends = END_STREAM if way == "ended by the body" else 0
+    ends = END_STREAM if end == "ended by the body" else 0
     said = frame(HEADERS, END_HEADERS, found.stream, block) + frame(DATA, ends, found.stream, PAGE)
-    if way == "ended by trailers":
+    if end == "ended by trailers":
         said += frame(HEADERS, END_BOTH, found.stream, script.encoder.encode([("x-served-by", "proxy")]))
     return said
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize(
     ("http", "status"),
     [
@@ -79,16 +79,16 @@ def page(script: ScriptedServer, found: Frame, http: str, way: str) -> bytes:
         ("504", "UNAVAILABLE"),
     ],
 )
-async def test_a_page_instead_of_an_answer_is_told_by_its_status(http: str, status: str, way: str) -> None:
+async def test_a_page_instead_of_a_response_fails_by_its_status(http: str, status: str, end: str) -> None:
     """The connection is good for the next call, and a page that goes on is not read to its end."""
-    turns = in_turns(lambda script, found: page(script, found, http, way), ScriptedServer.respond)
+    turns = in_turns(lambda script, found: page(script, found, http, end), ScriptedServer.respond)
     async with scripted_server(turns) as (script, channel):
         with pytest.raises(GrpcStatusError) as error:
             await call_echo(channel)
         assert error.value.status == status and http in error.value.message
         assert await call_echo(channel) == b"good"
         assert script.connections == 1
-        assert any(each.kind == RST_STREAM for each in script.received) == (way != "ended by the body")
+        assert any(each.kind == RST_STREAM for each in script.received) == (end != "ended by the body")
 
 
 async def test_an_answer_without_trailers_has_the_status_of_its_headers() -> None:
@@ -125,7 +125,7 @@ BODIES = {
     "a message and a half": (frame_message(b"one") + b"\0\0", "UNIMPLEMENTED"),
     "half a prefix": (b"\0\0", "INTERNAL"),
     "half a message": (b"\0\0\0\0\5cut", "INTERNAL"),
-    "packed in no way": (b"\1\0\0\0\1x", "INTERNAL"),
+    "compressed by no algorithm": (b"\1\0\0\0\1x", "INTERNAL"),
     "an unknown flag": (b"\2\0\0\0\1x", "INTERNAL"),
 }
 
@@ -165,7 +165,7 @@ async def test_anything_but_one_whole_message_is_no_answer(name: str) -> None:
         (99, "code 99", "INTERNAL"),
     ],
 )
-async def test_a_call_that_is_reset_is_told_by_its_code(code: int, name: str, status: str) -> None:
+async def test_a_reset_call_fails_by_its_code(code: int, name: str, status: str) -> None:
     """The connection goes on."""
     async with scripted_server(lambda script, found: rst_stream(found.stream, code)) as (script, channel):
         for _ in range(2):
@@ -235,7 +235,7 @@ async def test_headers_in_the_middle_end_the_call_alone(again: list[tuple[str, s
         assert (await script.wait_for(RST_STREAM)).code == PROTOCOL_ERROR
 
 
-def packed(encoding: str, message: bytes) -> Callable[[ScriptedServer, Frame], bytes]:
+def respond_compressed(encoding: str, message: bytes) -> Callable[[ScriptedServer, Frame], bytes]:
     """An answer whose message is compressed, or is said to be."""
     compress: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
     data = compress.get(encoding, bytes)(message)
@@ -253,7 +253,10 @@ def packed(encoding: str, message: bytes) -> Callable[[ScriptedServer, Frame], b
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 async def test_compressed_answers_are_unpacked(encoding: str) -> None:
     """And one that would be longer than a message may be is not unpacked."""
-    short, bomb = packed(encoding, b"hello" * 1000), packed(encoding, bytes(MESSAGE_BYTES + 1))
+    short, bomb = (
+        respond_compressed(encoding, b"hello" * 1000),
+        respond_compressed(encoding, bytes(MESSAGE_BYTES + 1)),
+    )
     async with scripted_server(in_turns(short, bomb, short)) as (script, channel):
         assert await call_echo(channel) == b"hello" * 1000
         with pytest.raises(GrpcStatusError) as error:
@@ -284,8 +287,8 @@ async def test_an_answer_that_cannot_be_unpacked_is_internal(encoding: str, data
 
 @pytest.mark.parametrize("encoding", ["identity", "snappy"])
 async def test_an_encoding_that_was_not_offered_is_internal(encoding: str) -> None:
-    """Nobody could read the answer."""
-    async with scripted_server(packed(encoding, b"hello")) as (_, channel):
+    """The response could not be read."""
+    async with scripted_server(respond_compressed(encoding, b"hello")) as (_, channel):
         with pytest.raises(GrpcStatusError) as error:
             await call_echo(channel)
         assert error.value.status == "INTERNAL"

@@ -44,7 +44,7 @@ from tests.runtime.transport.grpc.direct.support.scripted_server import (
 
 
 async def test_headers_are_numbers_from_the_second_call_on() -> None:
-    """What the server reads is the same, in a fraction of the bytes."""
+    """The server decodes the same headers, from a fraction of the bytes."""
     async with scripted_server(ScriptedServer.respond) as (script, channel):
         for _ in range(3):
             assert await call_echo(channel) == b"good"
@@ -62,7 +62,7 @@ async def test_a_server_without_a_table_gets_everything_spelled_out() -> None:
         assert script.request_headers[0] == script.request_headers[3]
 
 
-async def test_a_call_that_nobody_has_begun_is_made_again() -> None:
+async def test_a_call_that_was_not_begun_is_retried() -> None:
     """Where a server refuses a stream, and where it leaves before it; on another connection then."""
     turns = iter(["refuses", "leaves", "answers"])
 
@@ -190,8 +190,8 @@ async def test_a_connection_is_waited_for_no_longer_than_a_call_may_take() -> No
         await channel.close()
 
 
-async def test_a_connection_that_nobody_waits_for_any_more_may_fail() -> None:
-    """Nobody is told of it, and the next call hears why."""
+async def test_a_connection_without_waiting_calls_may_fail() -> None:
+    """No call fails by it, and the next call gets the reason."""
     call_raw: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: call_raw.append(context))
     channel = SlowChannel(UNUSED_ADDRESS, limits())
@@ -251,7 +251,7 @@ async def test_frames_are_acknowledged() -> None:
         assert (ping.flags, ping.payload) == (ACK, b"12345678")
 
 
-async def test_a_call_to_whom_nobody_listens_is_reset() -> None:
+async def test_a_call_whose_caller_is_gone_is_reset() -> None:
     """The server hears of it."""
     async with scripted_server(lambda script, found: b"") as (script, channel):
         for patience in GROWING_S:

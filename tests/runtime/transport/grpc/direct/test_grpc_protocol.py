@@ -18,7 +18,7 @@ from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     call_raw,
     echo,
     frame_message,
-    serving_methods,
+    serve_methods,
 )
 
 BIG = bytes(MESSAGE_BYTES + 1)
@@ -35,7 +35,7 @@ async def again(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
 
 async def test_an_answer_is_headers_a_message_and_trailers() -> None:
     """As the protocol writes it."""
-    async with serving_methods({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({"/a/echo": echo}) as (port, _), raw.connect(port) as client:
         answer = await call_raw(client, 1, b"/a/echo", frame_message(b"hello"))
         assert answer.fields == {
             b":status": b"200",
@@ -97,7 +97,7 @@ async def test_a_call_has_one_message_that_can_be_read(
     body: bytes | None, status: int, more: tuple[tuple[bytes, bytes], ...]
 ) -> None:
     """Anything else ends that call with its code, and the next one is answered."""
-    async with serving_methods({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({"/a/echo": echo}) as (port, _), raw.connect(port) as client:
         client.send(raw.settings((4, 2**21)) + raw.window_update(0, 2**21))
         assert (await call_raw(client, 1, b"/a/echo", body, *more)).status == status
         assert (await call_raw(client, 3, b"/a/echo", frame_message(b"x"))).body == frame_message(b"x")
@@ -106,7 +106,7 @@ async def test_a_call_has_one_message_that_can_be_read(
 @pytest.mark.parametrize("first", [b"\0\x7f\xff\xff\xff", frame_message(b"abc") + b"\0"])
 async def test_a_message_that_cannot_be_right_is_refused_before_its_end(first: bytes) -> None:
     """Too long, or longer than it says: the client need not send the rest of it."""
-    async with serving_methods({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({"/a/echo": echo}) as (port, _), raw.connect(port) as client:
         said = ((b"content-type", b"application/grpc"),)
         client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(b"/a/echo", *said)))
         client.send(raw.frame(raw.DATA, 0, 1, first))
@@ -117,11 +117,11 @@ async def test_a_message_that_cannot_be_right_is_refused_before_its_end(first: b
 
 
 async def test_what_begins_and_does_not_end_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection keeps so much of its clients' messages, and what is given up makes room."""
+    """A connection buffers so much of its client's messages, and cancelled calls free it."""
     monkeypatch.setattr(streams, "_MAX_BUFFERED_BYTES", 100_000)
     async with (
-        serving_methods({"/a/echo": echo}, message_bytes=20_000) as (port, _),
-        raw.connected(port) as client,
+        serve_methods({"/a/echo": echo}, message_bytes=20_000) as (port, _),
+        raw.connect(port) as client,
     ):
         said = ((b"content-type", b"application/grpc"),)
         part = frame_message(bytes(20_000))[:16_000]
@@ -137,12 +137,12 @@ async def test_what_begins_and_does_not_end_is_bounded(monkeypatch: pytest.Monke
         assert (await call_raw(client, 15, b"/a/echo", frame_message(b"x"))).status == OK
 
 
-async def test_what_all_connections_hold_is_bounded() -> None:
-    """Each of them has its share, and not all at once; what is given up makes room for the others."""
+async def test_the_buffers_of_all_connections_are_bounded() -> None:
+    """Each of them has its share, and not all at once; cancelled calls free it for the others."""
     async with (
-        serving_methods({"/a/echo": echo}, message_bytes=20_000) as (port, calls),
-        raw.connected(port) as one,
-        raw.connected(port) as another,
+        serve_methods({"/a/echo": echo}, message_bytes=20_000) as (port, calls),
+        raw.connect(port) as one,
+        raw.connect(port) as another,
     ):
         calls.buffer_budget.limit = 40_000
         said = ((b"content-type", b"application/grpc"),)
@@ -167,7 +167,7 @@ async def test_what_all_connections_hold_is_bounded() -> None:
 async def test_a_connection_has_so_many_conversations(monkeypatch: pytest.MonkeyPatch) -> None:
     """One more is refused, until another has ended."""
     monkeypatch.setattr(grpc_calls, "_MAX_STREAMING_CALLS", 2)
-    async with serving_methods({}, {"/a/again": again}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({}, {"/a/again": again}) as (port, _), raw.connect(port) as client:
         said = ((b"content-type", b"application/grpc"),)
         for number in (1, 3):
             client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.encode(b"/a/again", *said)))
@@ -190,15 +190,17 @@ async def test_a_connection_has_so_many_conversations(monkeypatch: pytest.Monkey
         ({b"content-type": b"application/grpc;charset=x"}, b"200"),
     ],
 )
-async def test_what_is_no_call_of_grpc_is_told_so_in_http(changed: dict[bytes, bytes], status: bytes) -> None:
-    """So that whoever took the port for another understands it."""
+async def test_a_request_that_is_not_grpc_is_refused_in_http(
+    changed: dict[bytes, bytes], status: bytes
+) -> None:
+    """So that a client of another protocol can read it."""
     usual = {
         b":method": b"POST",
         b":scheme": b"http",
         b":path": b"/a/echo",
         b"content-type": b"application/grpc",
     }
-    async with serving_methods({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({"/a/echo": echo}) as (port, _), raw.connect(port) as client:
         block = client.encoder.encode(list({**usual, **changed}.items()))
         client.send(raw.frame(raw.HEADERS, raw.END_BOTH, 1, block))
         assert (await client.read_response(1)).headers[b":status"] == status
@@ -206,16 +208,16 @@ async def test_what_is_no_call_of_grpc_is_told_so_in_http(changed: dict[bytes, b
 
 async def test_a_method_that_there_is_not_is_unimplemented() -> None:
     """Whatever it is called, and whether there is a message or not."""
-    async with serving_methods({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({"/a/echo": echo}) as (port, _), raw.connect(port) as client:
         for number, path in enumerate((b"/a/other", b"/", b"*", b"/a/\xff\x7f", b"/" + b"x" * 9000)):
             ended = await call_raw(client, 2 * number + 1, path, None if number % 2 else frame_message(b""))
             assert (ended.status, ended.is_trailers_only) == (UNIMPLEMENTED, True)
             assert len(ended.message) < 10_000
 
 
-async def test_a_conversation_goes_both_ways() -> None:
+async def test_a_stream_goes_in_both_directions() -> None:
     """Messages in any pieces are answered in their order, until the client has said everything."""
-    async with serving_methods({}, {"/a/again": again}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({}, {"/a/again": again}) as (port, _), raw.connect(port) as client:
         said = frame_message(b"one") + frame_message(b"") + frame_message(gzip.compress(b"three"), 1)
         more = ((b"content-type", b"application/grpc"), GZIP)
         client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(b"/a/again", *more)))
@@ -239,7 +241,7 @@ async def test_a_conversation_goes_both_ways() -> None:
     ids=["too long", "a bomb", "too many", "not packed as said"],
 )
 async def test_a_conversation_that_is_refused_leaves_nothing_behind(said: bytes, status: int) -> None:
-    """Whoever talked with the client stops when the client may not talk on."""
+    """The handler stops when the client may send no more."""
     ended = asyncio.Event()
 
     async def talk(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
@@ -250,7 +252,7 @@ async def test_a_conversation_that_is_refused_leaves_nothing_behind(said: bytes,
         finally:
             ended.set()
 
-    async with serving_methods({}, {"/a/talk": talk}) as (port, calls), raw.connected(port) as client:
+    async with serve_methods({}, {"/a/talk": talk}) as (port, calls), raw.connect(port) as client:
         more = ((b"content-type", b"application/grpc"), GZIP)
         client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(b"/a/talk", *more)))
         client.send(raw.frame(raw.DATA, 0, 1, frame_message(b"hello")))
@@ -265,11 +267,11 @@ async def test_a_conversation_that_is_refused_leaves_nothing_behind(said: bytes,
 
 async def test_a_conversation_whose_last_message_is_cut_is_refused() -> None:
     """It is not taken for one that has ended."""
-    async with serving_methods({}, {"/a/again": again}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({}, {"/a/again": again}) as (port, _), raw.connect(port) as client:
         assert (await call_raw(client, 1, b"/a/again", frame_message(b"one") + b"\0")).status == INVALID
 
 
-async def test_a_conversation_that_nobody_reads_ends() -> None:
+async def test_a_stream_that_is_not_read_ends() -> None:
     """Some answers may wait for a window, and not any number of them."""
     more = asyncio.Event()
 
@@ -280,7 +282,7 @@ async def test_a_conversation_that_nobody_reads_ends() -> None:
             await more.wait()
             yield bytes(500_000)
 
-    async with serving_methods({}, {"/a/talk": talk}) as (port, _), raw.connected(port) as client:
+    async with serve_methods({}, {"/a/talk": talk}) as (port, _), raw.connect(port) as client:
         said = ((b"content-type", b"application/grpc"),)
         client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(b"/a/talk", *said)))
         client.send(raw.frame(raw.DATA, 0, 1, frame_message(b"")))
@@ -290,15 +292,15 @@ async def test_a_conversation_that_nobody_reads_ends() -> None:
         assert (await client.wait_for(raw.RST_STREAM, 1)).code == raw.ENHANCE_YOUR_CALM
 
 
-async def test_a_deadline_in_the_middle_of_a_long_answer_is_told_as_such() -> None:
-    """What ended the call first is what its client hears at its end."""
+async def test_a_deadline_in_the_middle_of_a_long_response_is_reported_as_such() -> None:
+    """The client gets the first reason at the end of the call."""
 
     async def talk(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         yield bytes(100_000)
         await asyncio.Event().wait()
 
     for patience in GROWING_S:
-        async with serving_methods({}, {"/a/talk": talk}) as (port, calls), raw.connected(port) as client:
+        async with serve_methods({}, {"/a/talk": talk}) as (port, calls), raw.connect(port) as client:
             said = ((b"content-type", b"application/grpc"), make_timeout(patience))
             client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(b"/a/talk", *said)))
             while (first := await client.read_frame()) is not None:

@@ -15,7 +15,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call import Call
 from runtime.certs import Authority, Issued
 from runtime.transport import tls, tls_listener
@@ -23,17 +23,17 @@ from runtime.transport.grpc.direct.http2 import keepalive
 from runtime.transport.tls import Credentials, server_name
 from tests.runtime.hand_world import Lines
 from tests.runtime.transport.grpc.direct.support.echo_application import PATIENCE_S
-from tests.runtime.transport.grpc.direct.support.grpc_fixtures import get_result, serving_system, system_with
+from tests.runtime.transport.grpc.direct.support.grpc_fixtures import get_print, serve_system, system_with
 
-REQUEST = m.GetResultRequest(job_id="x")
-AUTHORITY = Authority("taskqueue")
-NAME = server_name("taskqueue", "result")
-SERVER = AUTHORITY.issue("result", [NAME])
+REQUEST = m.GetPrintRequest(film_id="x")
+AUTHORITY = Authority("studio")
+NAME = server_name("studio", "archive")
+SERVER = AUTHORITY.issue("archive", [NAME])
 OWN = Credentials(AUTHORITY.certificate, SERVER.certificate, SERVER.key)
 
 
 @asynccontextmanager
-async def connected_by(port: int, issued: Issued | None = None) -> AsyncIterator[grpc.aio.Channel]:
+async def open_tls_channel(port: int, issued: Issued | None = None) -> AsyncIterator[grpc.aio.Channel]:
     """A client with a certificate or without."""
     shown = grpc.ssl_channel_credentials(
         AUTHORITY.certificate, issued.key if issued else None, issued.certificate if issued else None
@@ -44,10 +44,10 @@ async def connected_by(port: int, issued: Issued | None = None) -> AsyncIterator
 
 
 @asynccontextmanager
-async def called_by(port: int, issued: Issued | None = None) -> AsyncIterator[Any]:
+async def open_tls_method(port: int, issued: Issued | None = None) -> AsyncIterator[Any]:
     """The method, for such a client."""
-    async with connected_by(port, issued) as client:
-        yield get_result(client)
+    async with open_tls_channel(port, issued) as client:
+        yield get_print(client)
 
 
 class Callers:
@@ -56,9 +56,9 @@ class Callers:
     def __init__(self) -> None:
         self.seen: list[str] = []
 
-    async def __call__(self, _request: m.GetResultRequest, call: Call) -> m.GetResultResponse:
+    async def __call__(self, _request: m.GetPrintRequest, call: Call) -> m.GetPrintResponse:
         self.seen.append(call.caller)
-        return m.GetResultResponse(found=True)
+        return m.GetPrintResponse(found=True)
 
 
 async def code(call: Any) -> grpc.StatusCode:
@@ -72,27 +72,27 @@ async def code(call: Any) -> grpc.StatusCode:
 async def test_a_caller_is_who_the_certificate_says() -> None:
     """By its one name in the system; it is permitted what that name is."""
     callers = Callers()
-    async with serving_system(callers, tls=OWN, anonymous=None) as (port, _):
+    async with serve_system(callers, tls=OWN, anonymous=None) as (port, _):
         for name, expected in (
-            ("gateway", grpc.StatusCode.OK),
-            ("worker", grpc.StatusCode.PERMISSION_DENIED),
+            ("desk", grpc.StatusCode.OK),
+            ("printer", grpc.StatusCode.PERMISSION_DENIED),
             ("stranger", grpc.StatusCode.UNAUTHENTICATED),
         ):
-            async with called_by(port, AUTHORITY.issue(name)) as method:
+            async with open_tls_method(port, AUTHORITY.issue(name)) as method:
                 assert await code(method(REQUEST)) is expected
-    assert callers.seen == ["gateway"]
+    assert callers.seen == ["desk"]
 
 
 @pytest.mark.req("CH-65", "TQ-165")
 async def test_a_caller_without_a_certificate_is_unauthenticated() -> None:
-    """The transport lets it in, the guard says what is wrong, and the log has it."""
+    """The transport accepts it, the guard refuses it, and the log has the reason."""
     callers, lines = Callers(), Lines()
-    async with serving_system(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
-        async with called_by(port) as method:
+    async with serve_system(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
+        async with open_tls_method(port) as method:
             assert await code(method(REQUEST)) is grpc.StatusCode.UNAUTHENTICATED
-        async with called_by(port, AUTHORITY.issue("gateway")) as method:
+        async with open_tls_method(port, AUTHORITY.issue("desk")) as method:
             assert await code(method(REQUEST)) is grpc.StatusCode.OK
-    assert callers.seen == ["gateway"]
+    assert callers.seen == ["desk"]
     denied, line = lines.read_back()
     assert (denied["event"], line["event"], line["grpc_code"]) == (
         "call_denied",
@@ -103,14 +103,14 @@ async def test_a_caller_without_a_certificate_is_unauthenticated() -> None:
 
 
 async def test_where_all_have_to_prove_themselves_health_and_reflection_do_not_answer_others() -> None:
-    """What a handshake kept from them before, a status keeps from them now."""
+    """They are refused by a status in place of a failed handshake."""
     lines = Lines()
-    async with serving_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, _):
+    async with serve_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, _):
         for issued, expected in (
             (None, grpc.StatusCode.UNAUTHENTICATED),
-            (AUTHORITY.issue("gateway"), grpc.StatusCode.OK),
+            (AUTHORITY.issue("desk"), grpc.StatusCode.OK),
         ):
-            async with connected_by(port, issued) as opened:
+            async with open_tls_channel(port, issued) as opened:
                 client: Any = opened
                 health: Any = health_pb2_grpc.HealthStub(client)
                 assert await code(health.Check(health_pb2.HealthCheckRequest())) is expected
@@ -118,8 +118,8 @@ async def test_where_all_have_to_prove_themselves_health_and_reflection_do_not_a
                 assert await code(watch.__aiter__().__anext__()) is expected
                 asked = reflection_pb2.ServerReflectionRequest(list_services="*")
                 stub: Any = reflection_pb2_grpc.ServerReflectionStub(client)
-                call_raw = stub.ServerReflectionInfo(iter([asked]))
-                assert await code(call_raw.__aiter__().__anext__()) is expected
+                listing = stub.ServerReflectionInfo(iter([asked]))
+                assert await code(listing.__aiter__().__anext__()) is expected
         refused = [line for line in lines.read_back("rpc_error") if line["grpc_code"] == "UNAUTHENTICATED"]
     assert [line["method"] for line in refused] == [
         "Health.Check",
@@ -131,8 +131,8 @@ async def test_where_all_have_to_prove_themselves_health_and_reflection_do_not_a
 async def test_a_certificate_of_another_authority_is_no_connection_and_a_line() -> None:
     """A bad proof cannot be answered within the protocol, so the log says why."""
     callers, lines = Callers(), Lines()
-    async with serving_system(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
-        async with called_by(port, Authority("taskqueue").issue("gateway")) as method:
+    async with serve_system(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
+        async with open_tls_method(port, Authority("studio").issue("desk")) as method:
             assert await code(method(REQUEST)) is grpc.StatusCode.UNAVAILABLE
         line = lines.read_back("handshake_failed")[0]
         assert (line["level"], line["message"].partition(" good: ")[0]) == (
@@ -146,27 +146,27 @@ async def test_a_certificate_of_another_authority_is_no_connection_and_a_line() 
 async def test_where_anyone_may_call_a_certificate_still_counts() -> None:
     """Without one a caller is anonymous; with one it is who it says, and a bad one is no connection."""
     callers = Callers()
-    async with serving_system(callers, tls=OWN, anonymous="gateway", open_to_anyone=True) as (port, _):
+    async with serve_system(callers, tls=OWN, anonymous="desk", open_to_anyone=True) as (port, _):
         for issued, expected in (
             (None, grpc.StatusCode.OK),
-            (AUTHORITY.issue("gateway"), grpc.StatusCode.OK),
-            (AUTHORITY.issue("worker"), grpc.StatusCode.PERMISSION_DENIED),
+            (AUTHORITY.issue("desk"), grpc.StatusCode.OK),
+            (AUTHORITY.issue("printer"), grpc.StatusCode.PERMISSION_DENIED),
             (AUTHORITY.issue("stranger"), grpc.StatusCode.UNAUTHENTICATED),
-            (Authority("taskqueue").issue("gateway"), grpc.StatusCode.UNAVAILABLE),
+            (Authority("studio").issue("desk"), grpc.StatusCode.UNAVAILABLE),
         ):
-            async with called_by(port, issued) as method:
+            async with open_tls_method(port, issued) as method:
                 assert await code(method(REQUEST)) is expected
-    assert callers.seen == ["gateway", "gateway"]
+    assert callers.seen == ["desk", "desk"]
 
 
 async def test_a_handshake_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No timer waits for somebody who never came."""
+    """No timer is left of a handshake that never came."""
     monkeypatch.setattr(keepalive, "_GRACE_S", 0.0)
-    call_raw: list[dict[str, Any]] = []
+    contexts: list[dict[str, Any]] = []
     lines = Lines()
-    async with serving_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, server):
+    async with serve_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, server):
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _loop, context: call_raw.append(context))
+        loop.set_exception_handler(lambda _loop, context: contexts.append(context))
         for _ in range(3):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET / HTTP/1.1\r\n\r\n")
@@ -179,14 +179,14 @@ async def test_a_handshake_that_fails_leaves_nothing_behind(monkeypatch: pytest.
             writer.close()
         loop.set_exception_handler(None)
     assert len(lines.read_back("handshake_failed")) == 3
-    assert [each for each in call_raw if isinstance(each.get("exception"), AttributeError)] == []
+    assert [each for each in contexts if isinstance(each.get("exception"), AttributeError)] == []
     assert server._calls.connections == {}
 
 
 async def test_handshakes_that_do_not_end_count_as_connections() -> None:
     """One more client is closed at once, whether those before it have finished their handshakes or not."""
-    gateway = AUTHORITY.issue("gateway")
-    async with serving_system(Callers(), system_with(connections=2), tls=OWN, anonymous=None) as (
+    desk = AUTHORITY.issue("desk")
+    async with serve_system(Callers(), system_with(connections=2), tls=OWN, anonymous=None) as (
         port,
         server,
     ):
@@ -203,7 +203,7 @@ async def test_handshakes_that_do_not_end_count_as_connections() -> None:
         async with asyncio.timeout(PATIENCE_S):
             while server._secured._handshakes:
                 await asyncio.sleep(0)
-        async with called_by(port, gateway) as method:
+        async with open_tls_method(port, desk) as method:
             assert await code(method(REQUEST)) is grpc.StatusCode.OK
 
 
@@ -211,7 +211,7 @@ async def test_a_handshake_that_does_not_end_is_given_up(monkeypatch: pytest.Mon
     """Its client is closed, and its place is free."""
     monkeypatch.setattr(tls_listener, "_HANDSHAKE_SECONDS", 0.05)
     lines = Lines()
-    async with serving_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, server):
+    async with serve_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, server):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         async with asyncio.timeout(PATIENCE_S):
             with contextlib.suppress(ConnectionError):
@@ -227,20 +227,20 @@ async def test_a_large_answer_over_tls() -> None:
     """Of many records, to a client that takes it in pieces."""
     output = bytes(range(256)) * 8000
 
-    async def handle(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-        return m.GetResultResponse(found=True, output_bytes=output)
+    async def handle(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+        return m.GetPrintResponse(found=True, picture=output)
 
-    gateway = AUTHORITY.issue("gateway")
+    desk = AUTHORITY.issue("desk")
     async with (
-        serving_system(handle, tls=OWN, anonymous=None) as (port, _),
-        called_by(port, gateway) as method,
+        serve_system(handle, tls=OWN, anonymous=None) as (port, _),
+        open_tls_method(port, desk) as method,
     ):
-        assert (await method(REQUEST)).output_bytes == output
+        assert (await method(REQUEST)).picture == output
 
 
 async def test_old_versions_are_not_spoken_and_the_protocol_is_agreed_on() -> None:
     """A client learns in the handshake that this is HTTP/2."""
-    async with serving_system(Callers(), tls=OWN, anonymous="gateway", open_to_anyone=True) as (port, _):
+    async with serve_system(Callers(), tls=OWN, anonymous="desk", open_to_anyone=True) as (port, _):
         context = ssl.create_default_context(cadata=AUTHORITY.certificate.decode())
         context.set_alpn_protocols(["http/1.1", "h2"])
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=NAME)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call import Call
 from runtime.observe.metrics import Metrics
 from runtime.transport.grpc.direct import messages as grpc_messages
@@ -19,21 +19,21 @@ from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     GrpcResponse,
     call_raw,
     frame_message,
-    serving_system,
+    serve_system,
     system_with,
 )
 
 PATH = METHOD.path.encode()
 OK, INVALID, LATE, DENIED, EXHAUSTED, UNIMPLEMENTED, UNAUTHENTICATED = 0, 3, 4, 7, 8, 12, 16
 TOKEN = "a secret"
-TOKENS = {"gateway": hashlib.sha256(TOKEN.encode()).digest(), "worker": hashlib.sha256(b"worker").digest()}
-GOOD = frame_message(m.GetResultRequest(job_id="x").SerializeToString())
+TOKENS = {"desk": hashlib.sha256(TOKEN.encode()).digest(), "printer": hashlib.sha256(b"printer").digest()}
+GOOD = frame_message(m.GetPrintRequest(film_id="x").SerializeToString())
 NO_UTF8 = frame_message(b"\x0a\x02\xff\xfe")
 NO_MESSAGE = frame_message(b"\xff\xff\xff")
 
 
-async def found(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-    return m.GetResultResponse(found=True)
+async def find_print(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+    return m.GetPrintResponse(found=True)
 
 
 def bearer(token: str, scheme: str = "Bearer") -> tuple[bytes, bytes]:
@@ -46,8 +46,8 @@ async def ask(
     """How one call ended; the next one on its connection is answered."""
     system = system_with(**changed)
     async with (
-        serving_system(found, system, anonymous=None, lines=lines, tokens=TOKENS) as (port, _),
-        raw.connected(port) as client,
+        serve_system(find_print, system, anonymous=None, lines=lines, tokens=TOKENS) as (port, _),
+        raw.connect(port) as client,
     ):
         ended = await call_raw(client, 1, path, body, (b"x-request-id", b"id-1"), *more)
         assert (await call_raw(client, 3, PATH, GOOD, bearer(TOKEN))).status == OK
@@ -77,25 +77,25 @@ async def test_a_call_that_no_method_answers_is_one_line(
     (line,) = lines.read_back()
     assert ended.status == status
     assert (line["event"], line["level"]) == ("rpc_error", "WARNING")
-    assert (line["method"], line["grpc_code"], line["caller"]) == (method, code, "gateway")
+    assert (line["method"], line["grpc_code"], line["caller"]) == (method, code, "desk")
     assert (line["request_id"], line["message"]) == ("id-1", ended.message)
 
 
 @pytest.mark.req("TQ-165")
 async def test_an_answer_that_is_too_large_is_one_refusal() -> None:
-    """It is counted and logged once, as what its caller was told, and not as an answer before that."""
+    """It is counted and logged once, by the status that its caller got, and not as an answer before that."""
     lines, metrics = Lines(), Metrics()
 
-    async def grow(request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-        return m.GetResultResponse(output_bytes=bytes(5000 if request.job_id == "x" else 10))
+    async def grow(request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+        return m.GetPrintResponse(picture=bytes(5000 if request.film_id == "x" else 10))
 
     system = system_with(message_bytes=4000)
     async with (
-        serving_system(grow, system, lines=lines, metrics=metrics) as (port, _),
-        raw.connected(port) as client,
+        serve_system(grow, system, lines=lines, metrics=metrics) as (port, _),
+        raw.connect(port) as client,
     ):
         ended = await call_raw(client, 1, PATH, GOOD, (b"x-request-id", b"id-1"))
-        fits = frame_message(m.GetResultRequest(job_id="y").SerializeToString())
+        fits = frame_message(m.GetPrintRequest(film_id="y").SerializeToString())
         assert (await call_raw(client, 3, PATH, fits)).status == OK
     assert (ended.status, ended.message) == (EXHAUSTED, "the answer has 5003 bytes, and may have 4000")
     counted = {
@@ -104,16 +104,16 @@ async def test_an_answer_that_is_too_large_is_one_refusal() -> None:
         for sample in family.samples
         if sample.name == "charter_calls_total"
     }
-    assert counted == {("RESOURCE_EXHAUSTED", "gateway"): 1, ("OK", "gateway"): 1}
+    assert counted == {("RESOURCE_EXHAUSTED", "desk"): 1, ("OK", "desk"): 1}
     (line,) = lines.read_back("rpc_error")
     assert (line["method"], line["grpc_code"]) == (str(METHOD), "RESOURCE_EXHAUSTED")
     assert (line["request_id"], line["message"]) == ("id-1", ended.message)
 
 
 @pytest.mark.req("TQ-165")
-async def test_what_is_no_call_of_grpc_is_one_line() -> None:
+async def test_a_request_that_is_not_grpc_is_one_log_line() -> None:
     lines = Lines()
-    async with serving_system(found, lines=lines) as (port, _), raw.connected(port) as client:
+    async with serve_system(find_print, lines=lines) as (port, _), raw.connect(port) as client:
         client.send(
             raw.frame(raw.HEADERS, raw.END_BOTH, 1, client.encode(PATH, (b"content-type", b"text/html")))
         )
@@ -129,19 +129,19 @@ async def test_what_is_no_call_of_grpc_is_one_line() -> None:
 
 @pytest.mark.req("TQ-165")
 async def test_headers_that_are_too_large_are_one_line() -> None:
-    """Whoever shares the connection with them, as behind a proxy, is served on."""
+    """Other calls of the connection, as behind a proxy, go on."""
     lines = Lines()
     ended = await ask(lines, PATH, GOOD, bearer(TOKEN), (b"x-large", b"x" * 16_300))
     assert (ended.status, ended.message) == (EXHAUSTED, "the headers have more than 16384 bytes")
     (line,) = lines.read_back()
     assert (line["method"], line["grpc_code"]) == (str(METHOD), "RESOURCE_EXHAUSTED")
-    assert (line["caller"], line["message"]) == ("gateway", ended.message)
+    assert (line["caller"], line["message"]) == ("desk", ended.message)
 
 
 @pytest.mark.req("TQ-165")
 async def test_a_message_that_does_not_come_in_time_is_one_line() -> None:
     lines = Lines()
-    async with serving_system(found, lines=lines) as (port, _), raw.connected(port) as client:
+    async with serve_system(find_print, lines=lines) as (port, _), raw.connect(port) as client:
         usual = ((b"content-type", b"application/grpc"), (b"grpc-timeout", b"1m"))
         client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(PATH, *usual)))
         client.send(raw.frame(raw.DATA, 0, 1, GOOD[:3]))
@@ -155,10 +155,10 @@ async def test_a_call_that_is_cut_off_before_its_method_began_is_one_line() -> N
     """A deadline that is over, or a server that stops, in the very turn in which the message came."""
     lines = Lines()
 
-    async def never(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
+    async def never(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
         raise AssertionError("the method has begun")
 
-    async with serving_system(never, lines=lines) as (port, server), raw.connected(port) as client:
+    async with serve_system(never, lines=lines) as (port, server), raw.connect(port) as client:
         calls = server._calls
         begin = calls._begin_unary
 
@@ -174,11 +174,11 @@ async def test_a_call_that_is_cut_off_before_its_method_began_is_one_line() -> N
 
 
 @pytest.mark.req("TQ-165")
-async def test_a_caller_without_proof_does_not_learn_what_is_wrong_with_its_message() -> None:
+async def test_a_caller_without_proof_gets_no_details_of_its_message() -> None:
     lines = Lines()
     ended = await ask(lines, PATH, NO_MESSAGE)
     assert ended.status == UNAUTHENTICATED
-    assert "GetResultRequest" not in ended.message
+    assert "GetPrintRequest" not in ended.message
     denied, line = lines.read_back()
     assert (denied["event"], line["event"], line["grpc_code"]) == (
         "call_denied",
@@ -197,12 +197,12 @@ async def test_nothing_is_decompressed_before_its_caller_is_proven(monkeypatch: 
         return bytes(decompress(packed, *given))
 
     monkeypatch.setattr(grpc_messages, "_decompress", count)
-    packed = gzip.compress(m.GetResultRequest(job_id="x").SerializeToString())
+    packed = gzip.compress(m.GetPrintRequest(film_id="x").SerializeToString())
     body, encoding = frame_message(packed, 1), (b"grpc-encoding", b"gzip")
     for proof, status in (
         ((), UNAUTHENTICATED),
         ((bearer("another"),), UNAUTHENTICATED),
-        ((bearer("worker"),), DENIED),
+        ((bearer("printer"),), DENIED),
     ):
         assert (await ask(Lines(), PATH, body, encoding, *proof)).status == status
     assert decompressed == []
@@ -214,8 +214,8 @@ async def test_nothing_is_kept_before_its_caller_is_proven() -> None:
     """The message of such a caller is thrown away as it comes; its guard answers when all of it was sent."""
     lines = Lines()
     async with (
-        serving_system(found, anonymous=None, lines=lines, tokens=TOKENS) as (port, server),
-        raw.connected(port) as client,
+        serve_system(find_print, anonymous=None, lines=lines, tokens=TOKENS) as (port, server),
+        raw.connect(port) as client,
     ):
         said = ((b"content-type", b"application/grpc"),)
         part, parts = bytes(16_000), 100
@@ -226,7 +226,7 @@ async def test_nothing_is_kept_before_its_caller_is_proven() -> None:
             await client.ping()
             (connection,) = server._calls.connections
             assert connection.buffered_request_bytes == (0 if number == 1 else len(part) * parts)
-            # Which is no whole message; that is told only to those whom the guard lets in.
+            # Which is no whole message; only callers whom the guard admits get to know that.
             client.send(raw.frame(raw.DATA, raw.END_STREAM, number))
             assert (await client.read_response(number)).headers[b"grpc-status"] == b"%d" % status
     denied, *_ = lines.read_back()
@@ -236,8 +236,8 @@ async def test_nothing_is_kept_before_its_caller_is_proven() -> None:
 async def test_a_question_about_health_has_a_few_bytes() -> None:
     """Anyone may ask it."""
     async with (
-        serving_system(found, anonymous=None, tokens=TOKENS) as (port, _),
-        raw.connected(port) as client,
+        serve_system(find_print, anonymous=None, tokens=TOKENS) as (port, _),
+        raw.connect(port) as client,
     ):
         check = b"/grpc.health.v1.Health/Check"
         client.send(
@@ -260,7 +260,7 @@ async def test_the_scheme_of_a_token_is_taken_in_any_case(scheme: str) -> None:
     assert (await ask(Lines(), PATH, GOOD, bearer(TOKEN, scheme))).status == OK
 
 
-@pytest.mark.parametrize("second", [TOKEN, "worker", "unknown"])
+@pytest.mark.parametrize("second", [TOKEN, "printer", "unknown"])
 async def test_two_authorization_headers_prove_nothing(second: str) -> None:
     """Whatever they say: a proxy and a node might each take another one of them."""
     lines = Lines()

@@ -1,4 +1,4 @@
-"""What a server answers beside its own methods: whether it serves, and what it has."""
+"""Services of a server beside its own methods: health and reflection."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from google.protobuf import descriptor_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call import Call
 from runtime.transport.grpc.direct.services import REFLECTION
 from tests.runtime.transport.grpc.direct.support.echo_application import PATIENCE_S
 from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     METHOD,
-    get_result,
+    get_print,
     grpc_channel,
     method,
-    serving_system,
+    serve_system,
 )
 
 Question, Health = health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse
 
 
-async def found(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-    return m.GetResultResponse(found=True)
+async def find_print(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+    return m.GetPrintResponse(found=True)
 
 
 async def soon(reading: Any) -> Any:
@@ -39,22 +39,22 @@ async def soon(reading: Any) -> Any:
 
 async def test_a_method_of_a_system_is_served() -> None:
     """The same server has the methods of the spec."""
-    async with serving_system(found) as (port, _), grpc_channel(port) as client:
-        assert (await get_result(client)(m.GetResultRequest(job_id="x"))).found
+    async with serve_system(find_print) as (port, _), grpc_channel(port) as client:
+        assert (await get_print(client)(m.GetPrintRequest(film_id="x"))).found
 
 
 async def test_a_message_that_is_none_of_the_method_is_refused() -> None:
-    """It is not given to anybody."""
-    async with serving_system(found) as (port, _), grpc_channel(port) as client:
+    """It reaches no handler."""
+    async with serve_system(find_print) as (port, _), grpc_channel(port) as client:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(client, METHOD.path)(b"\xff\xff")
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert "GetResultRequest" in (caught.value.details() or "")
+        assert "GetPrintRequest" in (caught.value.details() or "")
 
 
 async def test_health_can_be_asked() -> None:
-    """Of all, or of one service; of another there is nothing to tell."""
-    async with serving_system(found) as (port, server), grpc_channel(port) as client:
+    """Of all, or of one service; another is unknown."""
+    async with serve_system(find_print) as (port, server), grpc_channel(port) as client:
         stub: Any = health_pb2_grpc.HealthStub(client)
         for service in ("", METHOD.service):
             assert (await stub.Check(Question(service=service))).status == Health.SERVING
@@ -68,9 +68,9 @@ async def test_health_can_be_asked() -> None:
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def test_whoever_watches_hears_of_each_change() -> None:
+async def test_a_watcher_gets_each_change() -> None:
     """At once how it is, and then whenever it changes, until the server stops."""
-    async with serving_system(found) as (port, server), grpc_channel(port) as client:
+    async with serve_system(find_print) as (port, server), grpc_channel(port) as client:
         stub: Any = health_pb2_grpc.HealthStub(client)
         watches = [stub.Watch(Question(service=service)) for service in ("", METHOD.service)]
         unknown = stub.Watch(Question(service="other"))
@@ -98,8 +98,8 @@ async def read_or_end(watch: Any) -> Any:
 
 
 async def test_a_watch_that_is_given_up_is_over() -> None:
-    """Nothing waits for a change that nobody wants to hear of."""
-    async with serving_system(found) as (port, server), grpc_channel(port) as client:
+    """No task waits for a change without a watcher."""
+    async with serve_system(find_print) as (port, server), grpc_channel(port) as client:
         stub: Any = health_pb2_grpc.HealthStub(client)
         watch = stub.Watch(Question())
         assert (await soon(watch.read())).status == Health.SERVING
@@ -109,9 +109,9 @@ async def test_a_watch_that_is_given_up_is_over() -> None:
         assert task.cancelled()
 
 
-async def test_tools_can_ask_what_there_is() -> None:
+async def test_tools_can_list_services() -> None:
     """The services, and the file of each, one question after the other on one stream."""
-    async with serving_system(found) as (port, _), grpc_channel(port) as client:
+    async with serve_system(find_print) as (port, _), grpc_channel(port) as client:
         aio: Any = client
         stub: Any = reflection_pb2_grpc.ServerReflectionStub(aio)
 
@@ -132,7 +132,7 @@ async def test_tools_can_ask_what_there_is() -> None:
 
 async def test_a_question_that_is_none_is_refused() -> None:
     """In a conversation as in a call."""
-    async with serving_system(found) as (port, _), grpc_channel(port) as client:
+    async with serve_system(find_print) as (port, _), grpc_channel(port) as client:
         for path in (
             "/grpc.health.v1.Health/Watch",
             "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",

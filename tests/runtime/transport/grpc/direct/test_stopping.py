@@ -1,4 +1,4 @@
-"""How a server stops: what is under way ends, nothing new begins, and nobody waits for ever."""
+"""Stopping a server: calls in flight end, new ones are refused, and the time is bounded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from generated.taskqueue import messages as m
+from generated.studio import messages as m
 from runtime.call import Call
 from runtime.transport.grpc.direct.http2 import server_connection as connection
 from tests.runtime.transport.grpc.direct.support import raw_peer as raw
@@ -17,38 +17,38 @@ from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     METHOD,
     call_raw,
     frame_message,
-    get_result,
+    get_print,
     grpc_channel,
-    serving_system,
+    serve_system,
     system_with,
 )
 
-REQUEST = m.GetResultRequest(job_id="x")
+REQUEST = m.GetPrintRequest(film_id="x")
 
 
 class WaitingHandler:
     """A handler that waits."""
 
     def __init__(self, output: bytes = b"") -> None:
-        self.begun, self.go_on, self.given_up = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._answer = m.GetResultResponse(found=True, output_bytes=output)
+        self.begun, self.go_on, self.cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._answer = m.GetPrintResponse(found=True, picture=output)
 
-    async def __call__(self, _request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
+    async def __call__(self, _request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
         self.begun.set()
         try:
             await self.go_on.wait()
         except asyncio.CancelledError:
-            self.given_up.set()
+            self.cancelled.set()
             raise
         return self._answer
 
 
-async def test_a_call_under_way_is_answered_and_no_new_one_is_taken() -> None:
-    """A client hears that it should go elsewhere, and gets what it has asked for before."""
-    held = WaitingHandler()
-    async with serving_system(held) as (port, server), grpc_channel(port) as client:
-        call = get_result(client)(REQUEST)
-        await held.begun.wait()
+async def test_a_call_in_flight_is_answered_and_a_new_one_refused() -> None:
+    """A client gets a GOAWAY, and the answers to its earlier calls."""
+    waiting = WaitingHandler()
+    async with serve_system(waiting) as (port, server), grpc_channel(port) as client:
+        call = get_print(client)(REQUEST)
+        await waiting.begun.wait()
         stopping = asyncio.create_task(server.stop(PATIENCE_S))
         with pytest.raises(ConnectionError):
             while True:
@@ -56,29 +56,29 @@ async def test_a_call_under_way_is_answered_and_no_new_one_is_taken() -> None:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)
                 writer.close()
         async with asyncio.timeout(PATIENCE_S):
-            # What the client asks before it has acknowledged the first GOAWAY is served.
+            # Calls before the client has acknowledged the first GOAWAY are served.
             while not all(each._is_going_away for each in server._calls.connections):
                 await asyncio.sleep(0)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await get_result(client)(REQUEST)
+            await get_print(client)(REQUEST)
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
         assert not stopping.done()
-        held.go_on.set()
+        waiting.go_on.set()
         assert (await call).found
         await stopping
 
 
 async def test_an_answer_that_is_still_being_read_is_waited_for() -> None:
-    """A method that is through has not yet told its client."""
-    held = WaitingHandler(bytes(100_000))
-    async with serving_system(held) as (port, server), raw.connected(port) as client:
+    """The response of a finished method may not have been sent yet."""
+    waiting = WaitingHandler(bytes(100_000))
+    async with serve_system(waiting) as (port, server), raw.connect(port) as client:
         said = ((b"content-type", b"application/grpc"),)
         client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(METHOD.path.encode(), *said)))
         client.send(raw.frame(raw.DATA, raw.END_STREAM, 1, frame_message(REQUEST.SerializeToString())))
-        await held.begun.wait()
+        await waiting.begun.wait()
         stopping = asyncio.create_task(server.stop(PATIENCE_S))
         assert (await client.acknowledge_drain()).code == raw.NO_ERROR
-        held.go_on.set()
+        waiting.go_on.set()
         got = 0
         while got < 65_535:
             got += len((await client.wait_for(raw.DATA, 1)).payload)
@@ -91,27 +91,27 @@ async def test_an_answer_that_is_still_being_read_is_waited_for() -> None:
         await stopping
 
 
-async def test_what_is_left_after_the_grace_is_cut_off() -> None:
-    """Its client may ask somebody else, and its handler knows."""
-    held = WaitingHandler()
-    async with serving_system(held) as (port, server), grpc_channel(port) as client:
-        call = get_result(client)(REQUEST)
-        await held.begun.wait()
+async def test_calls_in_flight_after_the_grace_are_aborted() -> None:
+    """Its client may retry elsewhere, and its handler is cancelled."""
+    waiting = WaitingHandler()
+    async with serve_system(waiting) as (port, server), grpc_channel(port) as client:
+        call = get_print(client)(REQUEST)
+        await waiting.begun.wait()
         await server.stop(0.01)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await call
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
-        assert held.given_up.is_set()
+        assert waiting.cancelled.is_set()
 
 
-async def test_silent_clients_do_not_hold_up_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_clients_do_not_delay_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither one that has nothing to say nor one that does not even read."""
     monkeypatch.setattr(connection, "_DRAIN_S", 0.01)
-    held = WaitingHandler()
+    waiting = WaitingHandler()
     async with (
-        serving_system(held) as (port, server),
-        raw.connected(port) as idle,
-        raw.connected(port, b"") as mute,
+        serve_system(waiting) as (port, server),
+        raw.connect(port) as idle,
+        raw.connect(port, b"") as mute,
     ):
         await idle.ping()
         await mute.read_frame()
@@ -123,13 +123,13 @@ async def test_silent_clients_do_not_hold_up_a_stop(monkeypatch: pytest.MonkeyPa
 async def test_a_client_of_grpc_loses_no_call_while_a_server_stops() -> None:
     """Calls are made all the while, and go to another server as soon as the first one asks for it."""
 
-    async def found(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
-        return m.GetResultResponse(found=True)
+    async def find_print(_request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
+        return m.GetPrintResponse(found=True)
 
-    async with serving_system(found) as (first, server), serving_system(found) as (second, _):
+    async with serve_system(find_print) as (first, server), serve_system(find_print) as (second, _):
         target = f"ipv4:127.0.0.1:{first},127.0.0.1:{second}"
         async with grpc.aio.insecure_channel(target) as client:
-            method, is_over, made = get_result(client), asyncio.Event(), 0
+            method, is_over, made = get_print(client), asyncio.Event(), 0
 
             async def call_on() -> None:
                 nonlocal made
@@ -151,8 +151,8 @@ async def test_a_client_of_grpc_loses_no_call_while_a_server_stops() -> None:
 
 async def test_no_watch_begins_while_a_server_stops() -> None:
     """It would go on for as long as the server does."""
-    held = WaitingHandler()
-    async with serving_system(held) as (port, server), raw.connected(port) as client:
+    waiting = WaitingHandler()
+    async with serve_system(waiting) as (port, server), raw.connect(port) as client:
         await client.ping()
         stopping = asyncio.create_task(server.stop(PATIENCE_S))
         assert (await client.wait_for(raw.GOAWAY)).last_stream_id == 2**31 - 1
@@ -164,34 +164,34 @@ async def test_no_watch_begins_while_a_server_stops() -> None:
 
 async def test_a_stop_that_is_cut_short_can_be_finished() -> None:
     """As a node does it, whose own time may be over first."""
-    held = WaitingHandler()
-    async with serving_system(held) as (port, server), grpc_channel(port) as client:
-        call = get_result(client)(REQUEST)
-        await held.begun.wait()
+    waiting = WaitingHandler()
+    async with serve_system(waiting) as (port, server), grpc_channel(port) as client:
+        call = get_print(client)(REQUEST)
+        await waiting.begun.wait()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
                 await server.stop(PATIENCE_S)
-        assert not held.given_up.is_set()
+        assert not waiting.cancelled.is_set()
         await server.stop(0)
-        assert held.given_up.is_set()
+        assert waiting.cancelled.is_set()
         with pytest.raises(grpc.aio.AioRpcError):
             await call
 
 
 async def test_a_server_has_so_many_connections() -> None:
     """By its spec; one more is not served, and the others are."""
-    held = WaitingHandler()
-    held.go_on.set()
-    async with serving_system(held, system_with(connections=1)) as (port, _), grpc_channel(port) as client:
-        assert (await get_result(client)(REQUEST)).found
-        async with raw.connected(port) as another:
+    waiting = WaitingHandler()
+    waiting.go_on.set()
+    async with serve_system(waiting, system_with(connections=1)) as (port, _), grpc_channel(port) as client:
+        assert (await get_print(client)(REQUEST)).found
+        async with raw.connect(port) as another:
             assert await another.read_to_end() == []
-        assert (await get_result(client)(REQUEST)).found
+        assert (await get_print(client)(REQUEST)).found
 
 
-async def test_a_port_that_is_taken_is_told() -> None:
-    """And what was opened for it is closed."""
-    held = WaitingHandler()
-    async with serving_system(held) as (port, server):
+async def test_a_used_port_is_reported() -> None:
+    """And its socket is closed."""
+    waiting = WaitingHandler()
+    async with serve_system(waiting) as (port, server):
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}"):
             await server.start("127.0.0.1", port)

@@ -11,8 +11,8 @@ import pytest
 from hpack import Decoder
 from msgspec.structs import replace
 
-from generated.taskqueue import messages as m
-from generated.taskqueue.system import SYSTEM
+from generated.studio import messages as m
+from generated.studio.system import SYSTEM
 from runtime.call.conditions import CallFailed
 from runtime.transport.grpc.channel import GrpcChannel
 from tests.runtime.hand_world import HandWorld, make_call
@@ -33,11 +33,11 @@ async def typed_method(
 ) -> AsyncIterator[tuple[ScriptedServer, Any]]:
     """A method of a channel that shows a token."""
     async with scripted_server(answer) as (script, channel):
-        made = GrpcChannel(SYSTEM, channel._address, "gateway", "", token=TOKEN, carrier="direct")
-        invoke = made.bind(PATIENT, m.GetResultRequest, m.GetResultResponse)
+        made = GrpcChannel(SYSTEM, channel._address, "desk", "", token=TOKEN, carrier="direct")
+        invoke = made.bind(PATIENT, m.GetPrintRequest, m.GetPrintResponse)
 
         async def call() -> Any:
-            return await invoke(m.GetResultRequest(job_id="a-job"), make_call(HandWorld()))
+            return await invoke(m.GetPrintRequest(film_id="a-film"), make_call(HandWorld()))
 
         try:
             yield script, call

@@ -13,7 +13,7 @@ from handlers.counter import plain_desk
 
 
 class Desk(plain_desk.Desk):
-    """Gives back what it is given."""
+    """Returns its request."""
 
     def __init__(self, vault: VaultService, settings: DeskSettings) -> None:
         super().__init__(vault, settings)

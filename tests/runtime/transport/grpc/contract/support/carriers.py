@@ -13,8 +13,8 @@ import grpc
 import grpc.aio
 from msgspec.structs import replace
 
-from generated.taskqueue import messages as m
-from generated.taskqueue.system import SYSTEM as GENERATED
+from generated.studio import messages as m
+from generated.studio.system import SYSTEM as GENERATED
 from runtime.call import Call, Invoke
 from runtime.call.endpoint import Endpoint
 from runtime.call.identity import Authenticator
@@ -26,15 +26,13 @@ from runtime.transport.grpc.channel import GrpcChannel
 from runtime.transport.tls import Credentials
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
-from tests.support import eventually as waiting
 
-eventually = waiting.eventually
 PATIENCE_S = 60.0
 """After which a test has failed that waits for something; far more than anything takes on a busy machine."""
 GROWING_S = (0.05, 0.5, 5.0, 30.0)
-"""Deadlines to be tried one after the other, where a call has to be under way before its deadline passes."""
+"""Deadlines to be tried in turn, where a call has to be in flight before its deadline expires."""
 WORLD = RealWorld()
-SYSTEM = replace(
+SYSTEM: System = replace(
     GENERATED,
     keepalive=replace(
         GENERATED.keepalive,
@@ -44,20 +42,20 @@ SYSTEM = replace(
     ),
 )
 """A system whose pings no busy machine is too slow for."""
-METHOD = replace(
+METHOD: Method = replace(
     next(
         method
         for service in GENERATED.services.values()
         for method in service.methods
-        if method.name == "GetResult"
+        if method.name == "GetPrint"
     ),
     check=None,
     max_request_bytes=None,
     policy=CallPolicy(deadline_ms=int(PATIENCE_S * 1000), idempotency="always"),
 )
 """A method that takes any message, and whose callers do not retry."""
-PRINCIPAL, COMPONENT = "gateway", "result"
-Handle = Callable[[m.GetResultRequest, Call], Awaitable[m.GetResultResponse]]
+PRINCIPAL, COMPONENT = "desk", "archive"
+Handle = Callable[[m.GetPrintRequest, Call], Awaitable[m.GetPrintResponse]]
 Options = Sequence[tuple[str, Any]]
 
 
@@ -74,9 +72,9 @@ class Sides(NamedTuple):
 ALL_SIDES = [Sides(server, client) for server in CARRIERS for client in CARRIERS]
 
 
-async def echo(request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
+async def echo(request: m.GetPrintRequest, _call: Call) -> m.GetPrintResponse:
     """Answer at once, with the id that was asked for."""
-    return m.GetResultResponse(found=True, job_id=request.job_id)
+    return m.GetPrintResponse(found=True, film_id=request.film_id)
 
 
 class Gate:
@@ -95,7 +93,7 @@ class Gate:
     def open(self) -> None:
         self._opened.set()
 
-    async def __call__(self, request: m.GetResultRequest, call: Call) -> m.GetResultResponse:
+    async def __call__(self, request: m.GetPrintRequest, call: Call) -> m.GetPrintResponse:
         self.calls.append(call)
         try:
             await self._opened.wait()
@@ -121,7 +119,7 @@ class Served(NamedTuple):
 
 
 @asynccontextmanager
-async def serving(
+async def start_server(
     carrier: str,
     handle: Handle = echo,
     *,
@@ -166,26 +164,26 @@ class Caller:
 
     def __init__(self, channel: GrpcChannel, method: Method) -> None:
         self.channel = channel
-        self._invoke: Invoke[m.GetResultRequest, m.GetResultResponse] = channel.bind(
-            method, m.GetResultRequest, m.GetResultResponse
+        self._invoke: Invoke[m.GetPrintRequest, m.GetPrintResponse] = channel.bind(
+            method, m.GetPrintRequest, m.GetPrintResponse
         )
 
     async def __call__(
         self,
-        job_id: str = "x",
+        film_id: str = "x",
         *,
         seconds: float | None = None,
         request_id: str | None = None,
         trace: str | None = None,
-    ) -> m.GetResultResponse:
+    ) -> m.GetPrintResponse:
         deadline = None if seconds is None else WORLD.monotonic() + seconds
         log = Log("client", "ERROR", WORLD, Lines())
         call = Call(WORLD, log, PRINCIPAL, deadline=deadline, request_id=request_id, trace=trace)
-        return await self._invoke(m.GetResultRequest(job_id=job_id), call)
+        return await self._invoke(m.GetPrintRequest(film_id=film_id), call)
 
 
 @asynccontextmanager
-async def calling(
+async def open_client(
     carrier: str,
     address: str,
     *,
@@ -213,7 +211,7 @@ async def calling(
 
 
 @asynccontextmanager
-async def both(
+async def open_both(
     sides: Sides,
     handle: Handle = echo,
     *,
@@ -223,8 +221,8 @@ async def both(
 ) -> AsyncIterator[tuple[Served, Caller]]:
     """A server and a client of it."""
     async with (
-        serving(sides.server, handle, system=system, method=method) as served,
-        calling(sides.client, served.address, system=system, method=client_method) as caller,
+        start_server(sides.server, handle, system=system, method=method) as served,
+        open_client(sides.client, served.address, system=system, method=client_method) as caller,
     ):
         yield served, caller
 
@@ -257,8 +255,8 @@ def plain_method(channel: Any) -> Any:
     """The method, for a client of gRPC's own library."""
     return channel.unary_unary(
         METHOD.path,
-        request_serializer=m.GetResultRequest.SerializeToString,
-        response_deserializer=m.GetResultResponse.FromString,
+        request_serializer=m.GetPrintRequest.SerializeToString,
+        response_deserializer=m.GetPrintResponse.FromString,
     )
 
 
@@ -283,17 +281,17 @@ def with_keepalive(**changed: Any) -> System:
 
 
 @contextmanager
-def reserving() -> Iterator[int]:
-    """A port that nobody listens on until a server of the test does."""
+def reserve_port() -> Iterator[int]:
+    """Reserve a port without a listener until a server of the test has it."""
     with socket.socket() as reserved:
-        # A server that sets the same may bind beside a socket that does not listen, and nobody else does.
+        # A server that sets the same may bind beside a socket that does not listen; no other socket can.
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         reserved.bind(("127.0.0.1", 0))
         yield reserved.getsockname()[1]
 
 
 class Relay:
-    """A TCP connection in the middle, which counts what passes, and can fall silent."""
+    """A TCP relay that counts its bytes, and can fall silent."""
 
     def __init__(self, port: int) -> None:
         self._to = port
@@ -323,22 +321,24 @@ class Relay:
             finally:
                 back.close()
         except (OSError, asyncio.CancelledError):
-            # Either side has gone, or the test is over; nobody waits for this task.
+            # Either side has gone, or the test is over; this task is not awaited.
             pass
         finally:
             self.closed += 1
             self._tasks.discard(task)
             writer.close()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str) -> None:
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, counter: str
+    ) -> None:
         try:
             while data := await reader.read(2**16):
-                setattr(self, way, getattr(self, way) + len(data))
+                setattr(self, counter, getattr(self, counter) + len(data))
                 if not self.is_silent:
                     writer.write(data)
                     await writer.drain()
         finally:
-            # Only this direction ends: a socket that is closed while its peer writes loses what it was sent.
+            # Only this direction ends: a socket that is closed while its peer writes loses received bytes.
             if writer.can_write_eof() and not writer.is_closing():
                 writer.write_eof()
 
@@ -352,7 +352,7 @@ class Relay:
 
 
 @asynccontextmanager
-async def relaying(port: int) -> AsyncIterator[Relay]:
+async def open_relay(port: int) -> AsyncIterator[Relay]:
     """A relay to a port of this machine."""
     relay = Relay(port)
     server = await asyncio.start_server(relay.connect, "127.0.0.1", 0)

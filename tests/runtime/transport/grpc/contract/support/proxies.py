@@ -15,7 +15,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.runtime.transport.grpc.contract.support.carriers import PATIENCE_S, eventually, reserving
+from tests.runtime.transport.grpc.contract.support.carriers import PATIENCE_S, reserve_port
+from tests.support.eventually import eventually
 
 VARIABLE = "CHARTER_PROXIES"
 ASKED = tuple(os.environ.get(VARIABLE, "nginx").split(","))
@@ -87,10 +88,10 @@ PROXIES = {
 
 
 @asynccontextmanager
-async def proxying(name: str, folder: Path, to: int) -> AsyncIterator[str]:
+async def start_proxy(name: str, folder: Path, to: int) -> AsyncIterator[str]:
     """The address of a proxy that passes calls on to a port, and repeats none of them."""
     proxy = PROXIES[name]
-    with reserving() as port:
+    with reserve_port() as port:
         (folder / "configuration").write_text(proxy.configuration.format(folder=folder, port=port, to=to))
         with (folder / "output").open("wb") as output:
             # Not by the event loop: that of uvloop forks, and beside the threads of grpcio a child may hang.
@@ -106,7 +107,7 @@ async def proxying(name: str, folder: Path, to: int) -> AsyncIterator[str]:
 
 
 async def listens(port: int, process: subprocess.Popen[bytes], folder: Path) -> None:
-    """Return when somebody listens on a port; fail with what the proxy says where it ends instead."""
+    """Wait for a listener on a port; fail with the output of the proxy if it ends instead."""
     connected = False
     async with asyncio.timeout(PATIENCE_S):
         while not connected:

@@ -31,7 +31,7 @@ REQUEST = (
 
 
 class MemoryTransport:
-    """A transport that keeps what is written."""
+    """A transport that records written bytes."""
 
     def __init__(self) -> None:
         self.written = b""
@@ -74,7 +74,7 @@ async def echo_stream(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, N
 
 
 async def feed_server(pieces: Iterable[bytes]) -> bytes:
-    """Feed bytes of a client to a server connection, and lose it; returns what it has written."""
+    """Feed bytes of a client to a server connection, and lose it; return its written bytes."""
     calls = ServerCalls(
         {b"/at-once": return_at_once, b"/later": return_later, b"/never": never_return},
         {b"/again": echo_stream},

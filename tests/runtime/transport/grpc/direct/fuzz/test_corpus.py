@@ -20,7 +20,7 @@ SEEDS = {path.name: path.read_bytes() for path in sorted(FOLDER.glob("*.bin"))}
 SIDES = pytest.mark.parametrize("feed", [feed_server, feed_client], ids=["server", "client"])
 
 
-def test_the_corpus_is_what_its_script_makes() -> None:
+def test_the_corpus_is_that_of_its_script() -> None:
     """`python -m tests.runtime.transport.grpc.direct.fuzz.make_corpus` writes it again; seeds are small."""
     assert make_seeds() == SEEDS
     assert len(SEEDS) >= 60
@@ -107,7 +107,7 @@ def change_frame(data: bytearray, chance: random.Random) -> None:
 
 
 def find_frames(data: bytes | bytearray) -> list[int]:
-    """Where frames begin, as far as their lengths tell."""
+    """The offsets of frames, by their lengths."""
     place = 24 if data.startswith(b"PRI") else 0
     places = [place]
     while place + 9 <= len(data):

@@ -82,7 +82,7 @@ VALID = conversation()
 
 
 def run_server(pieces: list[bytes], loop: Callable[[], asyncio.AbstractEventLoop]) -> bytes:
-    """What a server connection writes; nothing of it is left behind."""
+    """The written bytes of a server connection, which leaves nothing behind."""
     with asyncio.Runner(loop_factory=loop) as runner:
         return runner.run(feed_server(pieces))
 
@@ -94,7 +94,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 
 @LOOPS
 def test_the_conversation_is_one(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    """What is cut and bent below goes well when it is not."""
+    """The input that is mutated below is valid without mutations."""
     said = run_server([VALID], loop)
     assert said.count(b"grpc-status\x010") == 3
     assert b"no method /nowhere" in said

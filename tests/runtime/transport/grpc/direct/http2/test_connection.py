@@ -18,7 +18,7 @@ from tests.runtime.transport.grpc.direct.support.echo_application import (
     limits,
     make_body,
     respond,
-    serving,
+    start_server,
 )
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     ACK,
@@ -37,7 +37,7 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
     PREFACE,
     REFUSED_STREAM,
     SETTINGS,
-    connected,
+    connect,
     frame,
     h2_client,
     rst_stream,
@@ -48,7 +48,7 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
 
 async def test_the_library_is_answered() -> None:
     """A client that keeps all rules finds that the server does, too, in calls of all sizes at once."""
-    async with serving(EchoApplication()) as port, h2_client(port) as client:
+    async with start_server(EchoApplication()) as port, h2_client(port) as client:
         await client.events()
         bodies = [make_body(size) for size in (0, 1, 5, 16_384, 16_385, 50_000)]
         begun = {}
@@ -66,7 +66,7 @@ async def test_the_library_is_answered() -> None:
 
 async def test_a_message_may_come_in_any_pieces() -> None:
     """Small frames, padded frames and trailers make the same body."""
-    async with serving(EchoApplication()) as port, h2_client(port) as client:
+    async with start_server(EchoApplication()) as port, h2_client(port) as client:
         await client.events()
         body = make_body(3000)
         many = client.request(b"/echo", [body[at : at + 1] for at in range(len(body))])
@@ -78,7 +78,7 @@ async def test_a_message_may_come_in_any_pieces() -> None:
 
 async def test_bytes_may_come_one_by_one() -> None:
     """Where the network cuts a conversation is of no importance."""
-    async with serving(EchoApplication()) as port, connected(port, b"") as peer:
+    async with start_server(EchoApplication()) as port, connect(port, b"") as peer:
         for byte in CLIENT_PREFACE + peer.request(1, body=b"hello") + peer.request(3, body=b"again"):
             peer.send(bytes((byte,)))
             await peer.writer.drain()
@@ -86,11 +86,11 @@ async def test_bytes_may_come_one_by_one() -> None:
         assert (answers[1].body, answers[3].body) == (b"hello", b"again")
 
 
-async def test_the_server_says_what_it_takes() -> None:
+async def test_the_server_sends_its_settings() -> None:
     """Its settings come first, then a larger window; ours are acknowledged, and so are pings."""
     async with (
-        serving(EchoApplication(), limits(streams=7, message_bytes=100_000)) as port,
-        connected(port) as peer,
+        start_server(EchoApplication(), limits(streams=7, message_bytes=100_000)) as port,
+        connect(port) as peer,
     ):
         first = await peer.read_frame()
         assert first is not None
@@ -105,7 +105,7 @@ async def test_the_server_says_what_it_takes() -> None:
 async def test_a_client_with_a_smaller_table_hears_that_it_is_used(size: int) -> None:
     """The first block after the setting begins with a size that fits (RFC 7541, 4.2), and no other does."""
     greeting = PREFACE + settings((HEADER_TABLE_SIZE, size))
-    async with serving(EchoApplication()) as port, connected(port, greeting) as peer:
+    async with start_server(EchoApplication()) as port, connect(port, greeting) as peer:
         peer.send(peer.request(1, b"/early"), settings((HEADER_TABLE_SIZE, size // 2)), peer.request(3))
         blocks: list[bytes] = []
         while len(blocks) < 4:
@@ -124,15 +124,15 @@ async def test_a_client_with_a_smaller_table_hears_that_it_is_used(size: int) ->
 
 async def test_trailers_alone_begin_with_the_size_of_the_table() -> None:
     greeting = PREFACE + settings((HEADER_TABLE_SIZE, 0))
-    async with serving(EchoApplication()) as port, connected(port, greeting) as peer:
+    async with start_server(EchoApplication()) as port, connect(port, greeting) as peer:
         peer.send(peer.request(1, b"/bare"))
         assert (await peer.wait_for(HEADERS, 1)).payload[:1] == b"\x20"
 
 
 async def test_a_client_with_the_usual_table_hears_nothing_of_it() -> None:
     async with (
-        serving(EchoApplication()) as port,
-        connected(port, PREFACE + settings((HEADER_TABLE_SIZE, 4096))) as peer,
+        start_server(EchoApplication()) as port,
+        connect(port, PREFACE + settings((HEADER_TABLE_SIZE, 4096))) as peer,
     ):
         peer.send(peer.request(1))
         assert (await peer.wait_for(HEADERS, 1)).payload[:1] != b"\x20"
@@ -141,7 +141,7 @@ async def test_a_client_with_the_usual_table_hears_nothing_of_it() -> None:
 async def test_a_reset_ends_a_stream_for_both() -> None:
     """The application hears of it, nothing more is sent of it, and the rest of the connection goes on."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer:
+    async with start_server(application) as port, connect(port) as peer:
         peer.send(peer.request(1, b"/wait"), peer.request(3, b"/large/1000000"), peer.request(5, b"/wait"))
         await peer.wait_for(DATA, 3)
         peer.send(rst_stream(1), rst_stream(3))
@@ -155,8 +155,8 @@ async def test_a_reset_ends_a_stream_for_both() -> None:
 
 
 async def test_an_answer_before_the_end_of_a_call_asks_for_no_more_of_it() -> None:
-    """The rest of it is not wanted, which is no error; whatever of it is under way is swallowed."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    """The rest of it is not wanted, which is no error; frames in flight are ignored."""
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         peer.send(frame(HEADERS, END_HEADERS, 1, peer.encode(b"/early")))
         assert (await peer.read_response()).body == b"no more, please"
         assert (await peer.wait_for(3, 1)).code == NO_ERROR
@@ -169,7 +169,7 @@ async def test_an_answer_before_the_end_of_a_call_asks_for_no_more_of_it() -> No
 async def test_calls_that_were_given_up_and_still_run_count() -> None:
     """Otherwise a client that resets each call at once has as many of them running as it wants."""
     application = EchoApplication()
-    async with serving(application, limits(streams=2)) as port, connected(port) as peer:
+    async with start_server(application, limits(streams=2)) as port, connect(port) as peer:
         peer.send(peer.request(1))
         await peer.read_response()
         application.connections[0].cancelled_calls = 2
@@ -183,53 +183,53 @@ async def test_calls_that_were_given_up_and_still_run_count() -> None:
 async def test_there_is_room_for_so_many_connections() -> None:
     """One more is closed without a word, until another has gone."""
     application = EchoApplication(max_connections=2)
-    async with serving(application) as port, connected(port) as first:
-        async with connected(port) as second:
+    async with start_server(application) as port, connect(port) as first:
+        async with connect(port) as second:
             for each in (first, second):
                 await each.ping()
-            async with connected(port) as third:
+            async with connect(port) as third:
                 assert await third.read_to_end() == []
         await application.wait_until(lambda: len(application.connections) == 1)
-        async with connected(port) as fourth:
+        async with connect(port) as fourth:
             await fourth.ping()
             await first.ping()
 
 
-async def test_a_fault_of_the_application_ends_the_connection_and_is_told() -> None:
-    """Nobody else notices, but whoever looks after the server."""
+async def test_a_fault_of_the_application_is_reported_and_ends_the_connection() -> None:
+    """Other connections go on, and the exception handler gets it."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as other:
-        call_raw: list[dict[str, Any]] = []
+    async with start_server(application) as port, connect(port) as other:
+        contexts: list[dict[str, Any]] = []
         loop = asyncio.get_running_loop()
         before = loop.get_exception_handler()
-        loop.set_exception_handler(lambda _loop, context: call_raw.append(context))
-        async with connected(port) as peer:
+        loop.set_exception_handler(lambda _loop, context: contexts.append(context))
+        async with connect(port) as peer:
             peer.send(peer.request(1, b"/wait"), peer.request(3, b"/nowhere"), peer.request(5))
             assert (await peer.read_goaway()).code == INTERNAL_ERROR
         await application.wait_until(lambda: application.aborted_streams == [1, 3])
         loop.set_exception_handler(before)
-        assert [type(each["exception"]) for each in call_raw] == [RuntimeError]
+        assert [type(each["exception"]) for each in contexts] == [RuntimeError]
         other.send(other.request(1, body=b"me?"))
         assert (await other.read_response()).body == b"me?"
 
 
 async def test_nothing_is_left_of_a_connection() -> None:
-    """It goes when its client does, without anybody looking for circles of references."""
+    """It is freed with its client, without a cycle collection."""
     application, left = EchoApplication(), list[weakref.ref[Any]]()
     loop = asyncio.get_running_loop()
 
-    def made() -> ServerConnection[Any]:
+    def make_connection() -> ServerConnection[Any]:
         connection: ServerConnection[Any] = ServerConnection(application, limits())
         left.append(weakref.ref(connection))
         return connection
 
-    server = await loop.create_server(made, "127.0.0.1", 0)
+    server = await loop.create_server(make_connection, "127.0.0.1", 0)
     gc.collect()
     gc.disable()
     try:
         port = server.sockets[0].getsockname()[1]
         for said in (b"", CLIENT_PREFACE, b"garbage"):
-            async with connected(port, said) as peer:
+            async with connect(port, said) as peer:
                 peer.send(peer.request(1), peer.request(3, b"/wait") if said == CLIENT_PREFACE else b"")
                 await peer.read_frame()
             await application.wait_until(lambda: not application.connections)
@@ -246,7 +246,7 @@ async def test_nothing_is_left_of_a_connection() -> None:
 async def test_cancelling_by_the_library() -> None:
     """A reset of the library is a loss for the application, whatever its code."""
     application = EchoApplication()
-    async with serving(application) as port, h2_client(port) as client:
+    async with start_server(application) as port, h2_client(port) as client:
         number = client.request(b"/wait", [])
         await application.wait_until(lambda: number in application.waiting)
         client.connection.reset_stream(number, CANCEL)

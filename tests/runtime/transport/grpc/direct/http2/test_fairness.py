@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
     RawPeer,
     frame,
 )
+from tests.support.eventually import eventually
 
 GRPC = ((b"content-type", b"application/grpc"), (b"grpc-encoding", b"gzip"))
 
@@ -46,8 +48,8 @@ class PausableTransport(MemoryTransport):
         self.is_read = True
 
 
-def joined(application: Any) -> tuple[ServerConnection[Any], PausableTransport, RawPeer]:
-    """The serving side of a connection that leads nowhere, and somebody who writes frames for it."""
+def connect_in_memory(application: Any) -> tuple[ServerConnection[Any], PausableTransport, RawPeer]:
+    """A server connection over no socket, and a peer that writes frames for it."""
     connection: ServerConnection[Any] = ServerConnection(application, limits(streams=1000))
     wire = PausableTransport()
     connection.connection_made(wire)
@@ -55,11 +57,11 @@ def joined(application: Any) -> tuple[ServerConnection[Any], PausableTransport, 
     return connection, wire, RawPeer(None, None)  # type: ignore[arg-type]
 
 
-async def until(holds: Any) -> int:
-    """How many turns of the event loop it takes until something holds."""
+async def count_turns(is_over: Callable[[], bool]) -> int:
+    """Count the turns of the event loop until a condition is true."""
     turns = 0
     async with asyncio.timeout(PATIENCE_S):
-        while not holds():
+        while not is_over():
             await asyncio.sleep(0)
             turns += 1
     return turns
@@ -68,7 +70,7 @@ async def until(holds: Any) -> int:
 async def test_small_frames_are_read_in_many_turns() -> None:
     """A quarter of a million of bytes is one read of a socket, and may be 25,000 frames."""
     application = EchoApplication()
-    connection, wire, peer = joined(application)
+    connection, wire, peer = connect_in_memory(application)
     body = bytes(range(256)) * 100
     connection.data_received(
         frame(HEADERS, END_HEADERS, 1, peer.encode())
@@ -77,17 +79,17 @@ async def test_small_frames_are_read_in_many_turns() -> None:
     )
     assert len(application.bodies[1]) < receiving._FRAMES_PER_TURN
     assert not wire.is_read
-    turns = await until(lambda: not connection._streams)
+    turns = await count_turns(lambda: not connection._streams)
     assert turns >= len(body) // receiving._FRAMES_PER_TURN
     assert application.bodies[1] == body
-    await until(lambda: wire.is_read)
+    await eventually(lambda: wire.is_read)
     connection.connection_lost(None)
 
 
 async def test_huffman_code_is_read_in_many_turns() -> None:
     """It is far more work for its bytes than other frames are."""
     application = EchoApplication()
-    connection, wire, peer = joined(application)
+    connection, wire, peer = connect_in_memory(application)
     numbers = range(1, 401, 2)
     blocks = [peer.encode(b"/wait", (b"x-%d" % number, b"x" * 1000)) for number in numbers]
     connection.data_received(
@@ -95,7 +97,7 @@ async def test_huffman_code_is_read_in_many_turns() -> None:
     )
     assert len(application.bodies) <= receiving._WORK_PER_TURN // len(blocks[0]) + 1
     assert not wire.is_read
-    assert await until(lambda: len(application.bodies) == len(numbers)) > 5
+    assert await count_turns(lambda: len(application.bodies) == len(numbers)) > 5
     connection.connection_lost(None)
 
 
@@ -117,7 +119,7 @@ async def test_messages_are_decompressed_in_many_turns() -> None:
         max_buffered_bytes=2 * MESSAGE_BYTES,
         buffer_budget=BufferBudget(4 * MESSAGE_BYTES),
     )
-    connection, wire, peer = joined(calls)
+    connection, wire, peer = connect_in_memory(calls)
     packed = frame_message(gzip.compress(bytes(MESSAGE_BYTES)), 1)
     numbers = range(1, 81, 2)
     connection.data_received(
@@ -129,16 +131,16 @@ async def test_messages_are_decompressed_in_many_turns() -> None:
     )
     assert len(calls.tasks) <= 3
     assert not wire.is_read
-    assert await until(lambda: len(begun) == len(numbers)) > 10
+    assert await count_turns(lambda: len(begun) == len(numbers)) > 10
     connection.connection_lost(None)
-    await until(lambda: not calls.tasks)
+    await eventually(lambda: not calls.tasks)
 
 
 @pytest.mark.parametrize("order", ["reads before its turn", "reads after its turn"])
 async def test_a_client_that_does_not_read_meanwhile_goes_on_when_it_does(order: str) -> None:
     """It is not listened to until both are over: its rest, and that it does not read."""
     application = EchoApplication()
-    connection, wire, peer = joined(application)
+    connection, wire, peer = connect_in_memory(application)
     connection.data_received(
         frame(HEADERS, END_HEADERS, 1, peer.encode())
         + frame(DATA, 0, 1, b"x") * 1000
@@ -154,14 +156,14 @@ async def test_a_client_that_does_not_read_meanwhile_goes_on_when_it_does(order:
             await asyncio.sleep(0)
         assert (len(application.bodies[1]), wire.is_read) == (heard, False)
         connection.resume_writing()
-    await until(lambda: not connection._streams and wire.is_read)
+    await eventually(lambda: not connection._streams and wire.is_read)
     assert len(application.bodies[1]) == 1000
     connection.connection_lost(None)
 
 
 async def test_a_connection_that_ends_while_it_rests_reads_no_more() -> None:
     application = EchoApplication()
-    connection, _, peer = joined(application)
+    connection, _, peer = connect_in_memory(application)
     connection.data_received(frame(HEADERS, END_HEADERS, 1, peer.encode()) + frame(DATA, 0, 1, b"x") * 1000)
     heard = len(application.bodies[1])
     connection.connection_lost(None)

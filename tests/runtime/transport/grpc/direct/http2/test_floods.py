@@ -1,4 +1,4 @@
-"""Flood protection of a server connection, and bounds on what it buffers for a client."""
+"""Flood protection of a server connection, and bounds of its buffers for a client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.transport.grpc.direct.http2 import flood_guard, streams
 from tests.runtime.transport.grpc.direct.support.echo_application import (
     EchoApplication,
     limits,
-    serving,
+    start_server,
 )
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     ACK,
@@ -27,7 +27,7 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
     PING,
     PRIORITY,
     SETTINGS,
-    connected,
+    connect,
     frame,
     rst_stream,
     settings,
@@ -40,7 +40,7 @@ ANSWERED = frame(HEADERS, END_BOTH, 1, bytes.fromhex("838604") + b"\x05/echo")
 
 
 def floods() -> Iterator[tuple[str, bytes, bytes]]:
-    """What comes once, and then again and again."""
+    """The frames that come once, and those that are repeated."""
     waiting = frame(HEADERS, END_HEADERS, 1, CALL)
     yield "settings", b"", settings()
     yield "acknowledged settings", b"", frame(SETTINGS, ACK)
@@ -65,15 +65,13 @@ def floods() -> Iterator[tuple[str, bytes, bytes]]:
 
 
 @pytest.mark.parametrize("flood", [name for name, *_ in floods()])
-async def test_a_flood_of_what_brings_nothing_forward_is_stopped(
-    flood: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_flood_of_useless_frames_is_stopped(flood: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of such frames is allowed, and thousands of them a second are not."""
     monkeypatch.setattr(flood_guard, "_SUSPICIOUS_FRAMES_PER_SECOND", 100)
     async with (
-        serving(EchoApplication()) as port,
-        connected(port) as other,
-        connected(port) as peer,
+        start_server(EchoApplication()) as port,
+        connect(port) as other,
+        connect(port) as peer,
     ):
         begin, again = next((begin, again) for name, begin, again in floods() if name == flood)
         peer.send(begin, again * 400)
@@ -94,7 +92,7 @@ async def test_calls_that_are_reset_at_once_are_stopped(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(flood_guard.FloodGuard, "__init__", stand_still)
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer:
+    async with start_server(application) as port, connect(port) as peer:
         peer.send(*(peer.request(number, b"/wait") + rst_stream(number) for number in range(1, 801, 2)))
         assert (await peer.read_goaway()).code == ENHANCE_YOUR_CALM
         assert len(application.aborted_streams) <= 101
@@ -105,7 +103,7 @@ async def test_settings_weigh_as_much_as_the_streams_that_they_change(
 ) -> None:
     """Each of them is for all streams; with many, fewer are taken."""
     monkeypatch.setattr(flood_guard, "_SUSPICIOUS_FRAMES_PER_SECOND", 100)
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         peer.send(*(frame(HEADERS, END_BOTH, number, CALL) for number in range(1, 129, 2)))
         peer.send(*(settings((INITIAL_WINDOW_SIZE, 1000 + at % 2)) for at in range(30)))
         assert (await peer.read_goaway()).code == ENHANCE_YOUR_CALM
@@ -116,8 +114,8 @@ async def test_a_busy_client_is_not_mistaken_for_a_flood(monkeypatch: pytest.Mon
     hears is not wanted."""
     monkeypatch.setattr(flood_guard, "_SUSPICIOUS_FRAMES_PER_SECOND", 100)
     async with (
-        serving(EchoApplication(), limits(shortest_ping_s=3600)) as port,
-        connected(port) as peer,
+        start_server(EchoApplication(), limits(shortest_ping_s=3600)) as port,
+        connect(port) as peer,
     ):
         for number in range(1, 801, 2):
             peer.send(peer.request(number, body=b"a message"), window_update(0, 9))
@@ -133,7 +131,7 @@ async def test_a_busy_client_is_not_mistaken_for_a_flood(monkeypatch: pytest.Mon
 async def test_small_windows_for_a_long_answer_are_no_flood(monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as each lets a sensible part of it through."""
     monkeypatch.setattr(flood_guard, "_SUSPICIOUS_FRAMES_PER_SECOND", 100)
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         peer.send(settings((INITIAL_WINDOW_SIZE, 2000)), peer.request(1, b"/large/600000"))
         peer.send((window_update(1, 2000) + window_update(0, 2000)) * 300)
         assert len((await peer.read_response()).body) == 600_000
@@ -142,7 +140,7 @@ async def test_small_windows_for_a_long_answer_are_no_flood(monkeypatch: pytest.
 async def test_an_answer_that_is_taken_byte_by_byte_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A frame for a byte is more work than it is worth."""
     monkeypatch.setattr(flood_guard, "_SUSPICIOUS_FRAMES_PER_SECOND", 100)
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         peer.send(
             settings((INITIAL_WINDOW_SIZE, 0)),
             peer.request(1, b"/large/600000"),
@@ -154,8 +152,8 @@ async def test_an_answer_that_is_taken_byte_by_byte_is_stopped(monkeypatch: pyte
 async def test_pings_that_come_too_soon_are_stopped_in_words_that_clients_know() -> None:
     """The first is always answered, two more are forgiven, and an answer starts the count anew."""
     async with (
-        serving(EchoApplication(), limits(shortest_ping_s=3600)) as port,
-        connected(port) as peer,
+        start_server(EchoApplication(), limits(shortest_ping_s=3600)) as port,
+        connect(port) as peer,
     ):
         for number in (1, 3):
             for _ in range(3):
@@ -169,11 +167,11 @@ async def test_pings_that_come_too_soon_are_stopped_in_words_that_clients_know()
         assert (end.code, end.payload[8:]) == (ENHANCE_YOUR_CALM, b"too_many_pings")
 
 
-async def test_answers_that_nobody_reads_are_bounded_for_all_connections() -> None:
-    """Whoever shares a server with those who do not read is answered when some of it is read."""
+async def test_unread_responses_are_bounded_for_all_connections() -> None:
+    """A client beside those that do not read is answered when some of it is read."""
     application = EchoApplication()
     application.buffer_budget.limit = 150_000
-    async with serving(application) as port, connected(port) as one, connected(port) as another:
+    async with start_server(application) as port, connect(port) as one, connect(port) as another:
         for peer in (one, another):
             peer.send(settings((INITIAL_WINDOW_SIZE, 0)), peer.request(1, b"/large/100000"))
             if peer is one:
@@ -191,7 +189,7 @@ async def test_who_does_not_read_his_answers_gets_no_more_of_them(monkeypatch: p
     """What waits for a client is bounded for all its calls together; others of its calls go on."""
     application = EchoApplication()
     monkeypatch.setattr(streams, "_MAX_BUFFERED_BYTES", 300_000)
-    async with serving(application, limits(message_bytes=1000)) as port, connected(port) as peer:
+    async with start_server(application, limits(message_bytes=1000)) as port, connect(port) as peer:
         peer.send(settings((INITIAL_WINDOW_SIZE, 0)))
         peer.send(*(peer.request(number, b"/large/100000") for number in (1, 3, 5, 7)))
         assert (await peer.read_response(7)).reset == ENHANCE_YOUR_CALM

@@ -10,7 +10,7 @@ from tests.runtime.transport.grpc.direct.support.echo_application import (
     EchoApplication,
     limits,
     make_body,
-    serving,
+    start_server,
 )
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     ACK,
@@ -23,18 +23,18 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
     PADDED,
     PREFACE,
     SETTINGS,
-    connected,
+    connect,
     frame,
     settings,
     window_update,
 )
 
 
-async def test_what_was_taken_in_may_be_sent_again() -> None:
-    """Windows grow as they are used, with padding, and with data that nobody wanted."""
+async def test_consumed_bytes_are_credited_again() -> None:
+    """Windows grow as they are used, with padding, and with data of closed streams."""
     async with (
-        serving(EchoApplication(), limits(message_bytes=100)) as port,
-        connected(port) as peer,
+        start_server(EchoApplication(), limits(message_bytes=100)) as port,
+        connect(port) as peer,
     ):
         await peer.wait_for(SETTINGS, flags=ACK)
         peer.send(frame(HEADERS, END_HEADERS, 1, peer.encode()))
@@ -53,7 +53,7 @@ async def test_what_was_taken_in_may_be_sent_again() -> None:
 async def test_a_stream_sends_no_more_than_its_window(size: int) -> None:
     """An answer waits for a small window, and goes on by as much as it grows."""
     greeting = PREFACE + settings((INITIAL_WINDOW_SIZE, size))
-    async with serving(EchoApplication()) as port, connected(port, greeting) as peer:
+    async with start_server(EchoApplication()) as port, connect(port, greeting) as peer:
         peer.send(peer.request(1, b"/large/2000"))
         await peer.wait_for(HEADERS, 1)
         got = (await peer.wait_for(DATA, 1)).payload if size else b""
@@ -69,9 +69,9 @@ async def test_a_stream_sends_no_more_than_its_window(size: int) -> None:
 
 
 async def test_all_streams_send_no_more_than_the_window_of_the_connection() -> None:
-    """Answers that are larger than all windows share one, and small ones are not held up for good."""
+    """Responses that are larger than all windows share one, and small ones do not starve."""
     greeting = PREFACE + settings((INITIAL_WINDOW_SIZE, 2**31 - 1))
-    async with serving(EchoApplication()) as port, connected(port, greeting) as peer:
+    async with start_server(EchoApplication()) as port, connect(port, greeting) as peer:
         peer.send(peer.request(1, b"/large/100000"), peer.request(3, b"/large/100000"))
         first = 0
         while first < 65_535:
@@ -85,9 +85,9 @@ async def test_all_streams_send_no_more_than_the_window_of_the_connection() -> N
 
 
 async def test_a_window_may_shrink_below_nothing() -> None:
-    """Settings in the middle of an answer take back what was allowed; it goes on when that is made up for."""
+    """Settings in the middle of a response make its window negative; it goes on when that is positive."""
     greeting = PREFACE + settings((INITIAL_WINDOW_SIZE, 1000))
-    async with serving(EchoApplication()) as port, connected(port, greeting) as peer:
+    async with start_server(EchoApplication()) as port, connect(port, greeting) as peer:
         peer.send(peer.request(1, b"/large/3000"))
         got = (await peer.wait_for(DATA, 1)).payload
         peer.send(settings((INITIAL_WINDOW_SIZE, 0)), window_update(1, 1000))
@@ -104,7 +104,7 @@ async def test_a_window_may_shrink_below_nothing() -> None:
 async def test_frames_are_as_large_as_the_client_takes_them() -> None:
     """16 KiB unless it says more; a setting counts from the moment that it is read."""
     greeting = PREFACE + settings((INITIAL_WINDOW_SIZE, 2**20)) + window_update(0, 2**20)
-    async with serving(EchoApplication()) as port, connected(port, greeting) as peer:
+    async with start_server(EchoApplication()) as port, connect(port, greeting) as peer:
         peer.send(peer.request(1, b"/large/40000"))
         assert (await peer.read_response()).sizes == (16_384, 16_384, 40_000 - 2 * 16_384)
         peer.send(settings((MAX_FRAME_SIZE, 20_000)), peer.request(3, b"/large/40000"))
@@ -112,11 +112,11 @@ async def test_frames_are_as_large_as_the_client_takes_them() -> None:
 
 
 async def test_a_client_that_stops_reading_goes_on_where_it_stopped() -> None:
-    """What it does not read waits, and neither more data nor more calls are taken in meanwhile."""
+    """Unread responses wait, and neither more data nor more calls are accepted meanwhile."""
     application = EchoApplication()
     greeting = PREFACE + settings((INITIAL_WINDOW_SIZE, 2**31 - 1)) + window_update(0, 2**31 - 1 - 65_535)
     size, calls = 20_000, 200
-    async with serving(application) as port, connected(port, greeting, buffer=16_384) as peer:
+    async with start_server(application) as port, connect(port, greeting, buffer=16_384) as peer:
         numbers = range(1, 2 * calls, 2)
         peer.send(*(peer.request(number, b"/large/%d" % size) for number in numbers))
         await application.wait_until(
@@ -129,13 +129,13 @@ async def test_a_client_that_stops_reading_goes_on_where_it_stopped() -> None:
 
 
 async def test_a_client_that_never_reads_does_not_fill_the_memory() -> None:
-    """Even answers without data, which no window holds back, stop when nobody reads them."""
+    """Even responses without data, which no window blocks, stop while they are not read."""
     application = EchoApplication()
     calls = 1000
     async with (
-        serving(application) as port,
-        connected(port, buffer=16_384) as peer,
-        connected(port) as other,
+        start_server(application) as port,
+        connect(port, buffer=16_384) as peer,
+        connect(port) as other,
     ):
         numbers = range(1, 2 * calls, 2)
         peer.send(*(peer.request(number, b"/bare") for number in numbers))

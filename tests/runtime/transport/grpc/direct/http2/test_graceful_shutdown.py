@@ -9,7 +9,7 @@ from runtime.transport.grpc.direct.http2 import server_connection as serving_sid
 from tests.runtime.transport.grpc.direct.support.echo_application import (
     EchoApplication,
     respond,
-    serving,
+    start_server,
 )
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     ACK,
@@ -22,7 +22,7 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
     NO_ERROR,
     PING,
     PREFACE,
-    connected,
+    connect,
     frame,
     rst_stream,
     settings,
@@ -30,11 +30,11 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
 )
 
 
-async def test_who_leaves_ends_what_is_under_way_and_takes_nothing_new() -> None:
-    """What comes after the leave is ignored, with all its frames; what came before it is answered."""
+async def test_a_graceful_shutdown_drains_and_refuses_new_streams() -> None:
+    """Streams after the GOAWAY are ignored, with all their frames; earlier ones are answered."""
     application = EchoApplication()
     greeting = PREFACE + settings((INITIAL_WINDOW_SIZE, 10_000)) + window_update(0, 2**20)
-    async with serving(application) as port, connected(port, greeting) as peer:
+    async with start_server(application) as port, connect(port, greeting) as peer:
         peer.send(
             peer.request(1, b"/wait"),
             peer.request(3, b"/large/100000"),
@@ -61,9 +61,9 @@ async def test_who_leaves_ends_what_is_under_way_and_takes_nothing_new() -> None
 
 
 async def test_streams_that_are_opened_before_the_client_has_heard_of_the_leave_are_served() -> None:
-    """A proxy cannot make a call again that it has passed on; what it sends until it knows is answered."""
+    """A proxy cannot retry a call that it has passed on; its calls are answered until it knows."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer:
+    async with start_server(application) as port, connect(port) as peer:
         peer.send(peer.request(1, b"/wait"))
         await application.wait_until(lambda: application.waiting)
         gone = application.connections[0].shut_down_gracefully()
@@ -86,12 +86,12 @@ async def test_streams_that_are_opened_before_the_client_has_heard_of_the_leave_
         assert 7 not in application.bodies
 
 
-async def test_who_does_not_acknowledge_the_leave_is_told_the_last_stream_soon(
+async def test_a_peer_that_does_not_acknowledge_gets_the_last_goaway_soon(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A client that is silent does not hold up a stop; one that is cut off hears the last stream, too."""
+    """A silent client does not delay a stop; one that is aborted gets the last stream, too."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer, connected(port) as other:
+    async with start_server(application) as port, connect(port) as peer, connect(port) as other:
         for each in (peer, other):
             each.send(each.request(1))
             await each.read_response()
@@ -113,7 +113,7 @@ async def test_who_does_not_acknowledge_the_leave_is_told_the_last_stream_soon(
 async def test_a_fault_after_the_leave_promises_nothing_more() -> None:
     """The last stream that was promised stays the last, also if a later one was seen."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer:
+    async with start_server(application) as port, connect(port) as peer:
         peer.send(peer.request(1, b"/wait"))
         await application.wait_until(lambda: application.waiting)
         application.connections[0].shut_down_gracefully()
@@ -127,7 +127,7 @@ async def test_the_last_answer_arrives_however_slowly_it_is_read() -> None:
     application = EchoApplication()
     greeting = PREFACE + settings((INITIAL_WINDOW_SIZE, 2**31 - 1)) + window_update(0, 2**31 - 1 - 65_535)
     size = 2 * 2**20
-    async with serving(application) as port, connected(port, greeting, buffer=16_384) as peer:
+    async with start_server(application) as port, connect(port, greeting, buffer=16_384) as peer:
         peer.send(peer.request(1, b"/large/%d" % size))
         await application.wait_until(
             lambda: application.connections and application.connections[0]._frame_writer.is_paused
@@ -137,12 +137,12 @@ async def test_the_last_answer_arrives_however_slowly_it_is_read() -> None:
 
 
 async def test_a_client_that_does_not_read_the_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Closing waits for what is left to be read, but not for ever."""
+    """Closing waits until the rest is read, but not for ever."""
     monkeypatch.setattr(keepalive, "_GRACE_S", 0.05)
     monkeypatch.setattr(serving_side, "_DRAIN_S", 0.05)
     application = EchoApplication()
     greeting = PREFACE + settings((INITIAL_WINDOW_SIZE, 2**31 - 1)) + window_update(0, 2**31 - 1 - 65_535)
-    async with serving(application) as port, connected(port, greeting, buffer=16_384) as peer:
+    async with start_server(application) as port, connect(port, greeting, buffer=16_384) as peer:
         peer.send(peer.request(1, b"/large/2000000"))
         await application.wait_until(
             lambda: application.connections and application.connections[0]._frame_writer.is_paused

@@ -1,4 +1,4 @@
-"""Header blocks against a library: what it writes is read here, and what is written here is read by it."""
+"""Header blocks against a library, in both directions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def broken(block: bytes, code: ErrorCode = ErrorCode.COMPRESSION_ERROR) -> None:
 
 
 @given(st.lists(st.tuples(HEADERS, st.booleans(), st.none() | st.sampled_from([0, 40, 64, 300, 4096]))))
-def test_what_the_library_writes_is_read(blocks: list[tuple[list[Header], bool, int | None]]) -> None:
+def test_headers_of_the_library_are_decoded(blocks: list[tuple[list[Header], bool, int | None]]) -> None:
     """Blocks in sequence, packed or not, with tables of any size, say the same here as there."""
     encoder, read = Encoder(), reader()
     for headers, packed, size in blocks:
@@ -43,13 +43,13 @@ def test_what_the_library_writes_is_read(blocks: list[tuple[list[Header], bool, 
             encoder.header_table_size = size
         block = encoder.encode(headers, huffman=packed)
         assert read.decode(block) == headers
-        # The same bytes once more: by now the table may have what they name, but they name the same.
+        # The same bytes once more: by now the table may have their entries, but they mean the same.
         again = encoder.encode(headers, huffman=packed)
         assert read.decode(again) == headers
 
 
 @given(st.lists(st.tuples(st.sampled_from(range(6)), HEADERS), max_size=12))
-def test_a_block_that_is_known_says_what_it_says_by_the_table_of_now(
+def test_a_cached_header_block_is_decoded_by_the_present_table(
     said: list[tuple[int, list[Header]]],
 ) -> None:
     """Blocks that only name entries are read anew, and rightly, whenever others have moved the entries."""
@@ -84,7 +84,7 @@ def number(value: int, bits: int) -> bytes:
 
 
 @given(st.lists(st.tuples(st.binary(max_size=500), st.binary(max_size=500)), max_size=20))
-def test_what_is_written_is_read_by_the_library(headers: list[Header]) -> None:
+def test_encoded_headers_are_decoded_by_the_library(headers: list[Header]) -> None:
     """A block of ours is plain enough for any reader."""
     decoder = Decoder(max_header_list_size=2**20)
     assert list(decoder.decode(encode_headers(headers), raw=True)) == headers
@@ -116,7 +116,7 @@ def test_the_example_of_the_standard_is_read() -> None:
 
 
 def test_a_name_with_capital_letters_is_none() -> None:
-    """Names are lower case in HTTP/2, and whoever compares them relies on it."""
+    """Names are lower case in HTTP/2, and comparisons rely on it."""
     broken(b"\x40\x04Path\x01x", ErrorCode.PROTOCOL_ERROR)
     assert reader().decode(b"\x40\x04path\x01X") == [(b"path", b"X")]
 

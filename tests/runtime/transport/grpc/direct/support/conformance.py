@@ -1,10 +1,10 @@
-"""Expectations of RFC 9113: what a server connection does with the bytes of a client, over a real socket."""
+"""Expectations of RFC 9113: reactions of a server connection to the bytes of a client, over a real socket."""
 
 from __future__ import annotations
 
 import asyncio
 
-from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, serving
+from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, start_server
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     CLIENT_PREFACE,
     CONTINUATION,
@@ -14,7 +14,7 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
     HEADERS,
     PING,
     RawResponse,
-    connected,
+    connect,
     frame,
 )
 
@@ -49,7 +49,7 @@ def split_block(stream: int, block: bytes, size: int = 16_384) -> bytes:
 async def check_connection_error(sent: bytes, code: int, greeting: bytes = CLIENT_PREFACE) -> None:
     """The server sends a GOAWAY with the code and closes; other connections go on (section 5.4.1)."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as other, connected(port, greeting) as peer:
+    async with start_server(application) as port, connect(port) as other, connect(port, greeting) as peer:
         other.send(other.request(1, b"/wait"))
         await other.ping()
         peer.send(sent, frame(PING, payload=b"too late"))
@@ -63,7 +63,7 @@ async def check_connection_error(sent: bytes, code: int, greeting: bytes = CLIEN
 async def check_stream_error(sent: bytes, code: int, stream: int = 1) -> None:
     """The server sends an RST_STREAM with the code; the connection goes on (section 5.4.2)."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer:
+    async with start_server(application) as port, connect(port) as peer:
         peer.send(sent)
         assert (await peer.read_response(stream)).reset == code
         assert application.aborted_streams in ([], [stream])
@@ -74,7 +74,7 @@ async def check_stream_error(sent: bytes, code: int, stream: int = 1) -> None:
 
 async def check_ignored(sent: bytes) -> None:
     """The server goes on as if nothing had been sent: a PING and a request are answered after it."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         peer.send(sent)
         await peer.ping()
         peer.send(peer.request(99, body=b"and me?"))
@@ -83,7 +83,7 @@ async def check_ignored(sent: bytes) -> None:
 
 async def exchange(*sent: bytes, stream: int = 1) -> RawResponse:
     """The response to a request that is sent piece by piece."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         for part in sent:
             peer.send(part)
             await asyncio.sleep(0)

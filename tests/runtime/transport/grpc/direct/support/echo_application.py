@@ -102,10 +102,10 @@ class EchoApplication:
         self.aborted_streams.append(stream.id)
         self._changed.set()
 
-    async def wait_until(self, holds: Callable[[], object]) -> None:
-        """Wait until something holds after one of the events that are recorded."""
+    async def wait_until(self, is_met: Callable[[], object]) -> None:
+        """Wait until a condition is true after one of the recorded events."""
         async with asyncio.timeout(PATIENCE_S):
-            while not holds():
+            while not is_met():
                 self._changed.clear()
                 await self._changed.wait()
 
@@ -124,7 +124,7 @@ def respond(connection: ServerConnection[Headers], stream: Stream, body: bytes) 
 
 
 @asynccontextmanager
-async def serving(application: Any, given: Limits | None = None) -> AsyncIterator[int]:
+async def start_server(application: Any, given: Limits | None = None) -> AsyncIterator[int]:
     """The port of a server; afterwards nothing of it is left, and the exception handler got nothing."""
     loop = asyncio.get_running_loop()
     faults: list[dict[str, Any]] = []

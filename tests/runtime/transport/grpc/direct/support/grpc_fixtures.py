@@ -12,8 +12,8 @@ import grpc
 import grpc.aio
 from msgspec.structs import replace
 
-from generated.taskqueue import messages as m
-from generated.taskqueue.system import SYSTEM
+from generated.studio import messages as m
+from generated.studio.system import SYSTEM
 from runtime.call import Call
 from runtime.call.conditions import Condition, Failure
 from runtime.call.endpoint import Endpoint
@@ -31,12 +31,12 @@ from runtime.transport.tls import Credentials
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 from tests.runtime.transport.grpc.direct.support import raw_peer as raw
-from tests.runtime.transport.grpc.direct.support.echo_application import limits, serving
+from tests.runtime.transport.grpc.direct.support.echo_application import limits, start_server
 
 METHOD = next(
-    method for service in SYSTEM.services.values() for method in service.methods if method.name == "GetResult"
+    method for service in SYSTEM.services.values() for method in service.methods if method.name == "GetPrint"
 )
-Handle = Callable[[m.GetResultRequest, Call], Awaitable[m.GetResultResponse]]
+Handle = Callable[[m.GetPrintRequest, Call], Awaitable[m.GetPrintResponse]]
 
 
 async def echo(_headers: RequestHeaders, message: bytes, _names: tuple[bytes, ...]) -> bytes:
@@ -53,7 +53,7 @@ def explain_error(error: BaseException) -> GrpcStatusError | None:
 
 
 @asynccontextmanager
-async def serving_methods(
+async def serve_methods(
     unary: Mapping[str, UnaryMethod], streaming: Mapping[str, StreamingMethod] | None = None, **changed: Any
 ) -> AsyncIterator[tuple[int, ServerCalls]]:
     """The port of a server with such methods, and its calls."""
@@ -70,7 +70,7 @@ async def serving_methods(
         parse_metadata=read_metadata,
         explain_error=explain_error,
     )
-    async with serving(calls, given) as port:
+    async with start_server(calls, given) as port:
         yield port, calls
     assert (calls.connections, calls.tasks, calls.streaming_tasks) == ({}, set(), set())
 
@@ -85,11 +85,11 @@ async def grpc_channel(port: int, **options: Any) -> AsyncIterator[grpc.aio.Chan
 
 
 @asynccontextmanager
-async def serving_system(
+async def serve_system(
     handle: Handle,
     system: System = SYSTEM,
     tls: Credentials | None = None,
-    anonymous: str | None = "gateway",
+    anonymous: str | None = "desk",
     open_to_anyone: bool = False,
     lines: Lines | None = None,
     tokens: Mapping[str, bytes] | None = None,
@@ -114,7 +114,8 @@ async def serving_system(
 
 def system_with(**changed: Any) -> System:
     """The system with other limits."""
-    return replace(SYSTEM, **changed)
+    changed_system: System = replace(SYSTEM, **changed)
+    return changed_system
 
 
 def method(client: grpc.aio.Channel, path: str) -> Any:
@@ -123,12 +124,12 @@ def method(client: grpc.aio.Channel, path: str) -> Any:
     return made
 
 
-def get_result(client: grpc.aio.Channel) -> Any:
+def get_print(client: grpc.aio.Channel) -> Any:
     """The method, as a client has it."""
     return client.unary_unary(
         METHOD.path,
-        request_serializer=m.GetResultRequest.SerializeToString,
-        response_deserializer=m.GetResultResponse.FromString,
+        request_serializer=m.GetPrintRequest.SerializeToString,
+        response_deserializer=m.GetPrintResponse.FromString,
     )
 
 

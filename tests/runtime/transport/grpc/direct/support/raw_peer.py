@@ -196,7 +196,7 @@ class RawPeer:
 
 
 @asynccontextmanager
-async def connected(
+async def connect(
     port: int, greeting: bytes = CLIENT_PREFACE, buffer: int | None = None
 ) -> AsyncIterator[RawPeer]:
     """A client that has sent `greeting`; `buffer` is the size of its receive buffer."""

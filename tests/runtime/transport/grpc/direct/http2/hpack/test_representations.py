@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.runtime.transport.grpc.direct.support.conformance import ECHO, check_connection_error
-from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, serving
+from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, start_server
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     COMPRESSION_ERROR,
     END_BOTH,
     HEADERS,
-    connected,
+    connect,
     frame,
 )
 
@@ -46,7 +46,7 @@ async def test_a_representation_is_decoded(representation: str) -> None:
     """Behind the pseudo-header fields; each block on a stream of its own."""
     blocks, (name, value) = VALID[representation]
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer:
+    async with start_server(application) as port, connect(port) as peer:
         for at, block in enumerate(blocks):
             peer.send(frame(HEADERS, END_BOTH, 2 * at + 1, ECHO + block))
             assert (await peer.read_response(2 * at + 1)).headers == {b":status": b"200"}
@@ -65,7 +65,7 @@ UPDATES = {
 @pytest.mark.parametrize("update", UPDATES)
 async def test_a_table_size_update_at_the_beginning_is_accepted(update: str) -> None:
     """4.2 and 6.3."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         peer.send(frame(HEADERS, END_BOTH, 1, UPDATES[update] + ECHO))
         assert (await peer.read_response(1)).headers == {b":status": b"200"}
 

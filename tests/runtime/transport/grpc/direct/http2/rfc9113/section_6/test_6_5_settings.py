@@ -9,7 +9,7 @@ from tests.runtime.transport.grpc.direct.support.conformance import (
     check_connection_error,
     check_ignored,
 )
-from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, serving
+from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, start_server
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     ACK,
     DATA,
@@ -19,7 +19,7 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
     MAX_FRAME_SIZE,
     PROTOCOL_ERROR,
     SETTINGS,
-    connected,
+    connect,
     frame,
     settings,
     window_update,
@@ -71,7 +71,7 @@ async def test_valid_settings_are_accepted(sent: bytes) -> None:
 
 async def test_settings_are_acknowledged() -> None:
     """6.5.3: each frame once, in order and without a payload; an ACK is not."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         peer.send(settings((ENABLE_PUSH, 0)), frame(SETTINGS, ACK), settings())
         for _ in range(3):
             assert (await peer.wait_for(SETTINGS, flags=ACK)).payload == b""
@@ -80,7 +80,7 @@ async def test_settings_are_acknowledged() -> None:
 
 async def test_settings_are_handled_in_the_order_of_the_frame() -> None:
     """6.5.3: the last value of a setting counts."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         peer.send(settings((INITIAL_WINDOW_SIZE, 100), (INITIAL_WINDOW_SIZE, 1)))
         await peer.wait_for(SETTINGS, flags=ACK)
         peer.send(peer.request(1, b"/large/2"))

@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from tests.runtime.transport.grpc.direct.support.conformance import OPEN, check_connection_error
-from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, serving
+from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, start_server
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     ACK,
     FRAME_SIZE_ERROR,
     PING,
     PROTOCOL_ERROR,
-    connected,
+    connect,
     frame,
 )
 
 
 async def test_a_ping_is_answered_with_its_own_data() -> None:
     """6.7: each, in order."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         peer.send(frame(PING, payload=b"h2spec  "), frame(PING, 0xFE, payload=bytes(8)))
         for expected in (b"h2spec  ", bytes(8)):
             found = await peer.wait_for(PING, flags=ACK)
@@ -27,7 +27,7 @@ async def test_a_ping_is_answered_with_its_own_data() -> None:
 
 async def test_an_acknowledged_ping_is_not_answered() -> None:
     """6.7: also if nothing was asked."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         peer.send(frame(PING, ACK, payload=b"invalid "), frame(PING, payload=b"asked   "))
         assert (await peer.wait_for(PING, flags=ACK)).payload == b"asked   "
 

@@ -7,12 +7,16 @@ import struct
 import pytest
 
 from tests.runtime.transport.grpc.direct.support.conformance import OPEN, check_connection_error
-from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, respond, serving
+from tests.runtime.transport.grpc.direct.support.echo_application import (
+    EchoApplication,
+    respond,
+    start_server,
+)
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     FRAME_SIZE_ERROR,
     GOAWAY,
     PROTOCOL_ERROR,
-    connected,
+    connect,
     frame,
 )
 
@@ -33,9 +37,9 @@ async def test_a_malformed_goaway_is_a_connection_error(sent: bytes, code: int) 
 @pytest.mark.parametrize("last", [0, 1, 2**31 - 1, 2**32 - 1])
 @pytest.mark.parametrize("debug_data", [b"", b"goodbye"])
 async def test_streams_go_on_after_a_goaway_of_the_client(last: int, debug_data: bytes) -> None:
-    """6.8: it says what the client accepts, and the server opens no streams."""
+    """6.8: it limits the streams of the server, which opens none."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer:
+    async with start_server(application) as port, connect(port) as peer:
         peer.send(peer.request(1, b"/wait"))
         peer.send(frame(GOAWAY, 0, 0, struct.pack(">LL", last, 0) + debug_data))
         await peer.ping()

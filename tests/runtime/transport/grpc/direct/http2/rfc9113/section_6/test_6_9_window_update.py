@@ -1,4 +1,4 @@
-"""RFC 9113, section 6.9: WINDOW_UPDATE; what the windows hold back is in test_flow_control.py."""
+"""RFC 9113, section 6.9: WINDOW_UPDATE; blocking by windows is in test_flow_control.py."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from tests.runtime.transport.grpc.direct.support.conformance import (
     literal,
     request_block,
 )
-from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, serving
-from tests.runtime.transport.grpc.direct.support.grpc_fixtures import serving_methods
+from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, start_server
+from tests.runtime.transport.grpc.direct.support.grpc_fixtures import serve_methods
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     DATA,
     END_BOTH,
@@ -23,7 +23,7 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
     HEADERS,
     PADDED,
     PROTOCOL_ERROR,
-    connected,
+    connect,
     frame,
 )
 
@@ -91,7 +91,7 @@ async def test_a_content_length_is_the_length_of_the_data(
 ) -> None:
     """8.1.1: without padding, whether the data or trailers end the stream; else PROTOCOL_ERROR."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer:
+    async with start_server(application) as port, connect(port) as peer:
         peer.send(frame(HEADERS, END_HEADERS, 1, request_block(b"/echo", (b"content-length", b"5"))))
         for at, size in enumerate(sizes):
             ends = END_STREAM if at == len(sizes) - 1 and not has_trailers else 0
@@ -107,7 +107,7 @@ async def test_a_content_length_is_the_length_of_the_data(
 
 async def test_a_connect_request_is_not_malformed() -> None:
     """8.5: it has neither a scheme nor a path; a gRPC server responds that it has no tunnels."""
-    async with serving_methods({}) as (port, _), connected(port) as peer:
+    async with serve_methods({}) as (port, _), connect(port) as peer:
         block = literal(b":method", b"CONNECT") + literal(b":authority", b"here")
         peer.send(frame(HEADERS, END_BOTH, 1, block))
         assert (await peer.read_response(1)).headers[b":status"] == b"405"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, serving
+from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, start_server
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     DATA,
     END_BOTH,
     END_HEADERS,
     HEADERS,
     PROTOCOL_ERROR,
-    connected,
+    connect,
     frame,
 )
 
@@ -66,7 +66,7 @@ MALFORMED = {
 async def test_a_malformed_request_is_a_stream_error(headers: str) -> None:
     """PROTOCOL_ERROR; no application sees it, and the next request of the connection is answered."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer:
+    async with start_server(application) as port, connect(port) as peer:
         peer.send(frame(HEADERS, END_BOTH, 1, peer.encoder.encode(MALFORMED[headers])))
         assert (await peer.read_response(1)).reset == PROTOCOL_ERROR
         peer.send(peer.request(3, body=b"and me?"))
@@ -76,7 +76,7 @@ async def test_a_malformed_request_is_a_stream_error(headers: str) -> None:
 
 async def test_a_malformed_request_that_comes_again_is_a_stream_error_again() -> None:
     """8.2: by then its fields are indexes into the dynamic table."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         for number in (1, 3, 5):
             block = peer.encoder.encode(MALFORMED["8.2.2 connection"])
             peer.send(frame(HEADERS, END_BOTH, number, block))
@@ -97,7 +97,7 @@ TRAILERS = {
 @pytest.mark.parametrize("trailers", TRAILERS)
 async def test_malformed_trailers_are_a_stream_error(trailers: str) -> None:
     """PROTOCOL_ERROR."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         peer.send(frame(HEADERS, END_HEADERS, 1, peer.encode()), frame(DATA, 0, 1, b"x"))
         peer.send(frame(HEADERS, END_BOTH, 1, peer.encoder.encode(TRAILERS[trailers])), peer.request(3))
         responses = await peer.read_responses(1, 3)
@@ -122,6 +122,6 @@ VALID = {
 
 @pytest.mark.parametrize("headers", VALID)
 async def test_a_valid_request_is_answered(headers: str) -> None:
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         peer.send(frame(HEADERS, END_BOTH, 1, peer.encoder.encode(VALID[headers])))
         assert (await peer.read_response(1)).headers == {b":status": b"200"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.runtime.transport.grpc.direct.support.conformance import ECHO, HALF_CLOSED, check_connection_error
-from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, serving
+from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, start_server
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     ACK,
     CLIENT_PREFACE,
@@ -15,7 +15,7 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
     PREFACE,
     PROTOCOL_ERROR,
     SETTINGS,
-    connected,
+    connect,
     frame,
     settings,
 )
@@ -24,7 +24,7 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
 @pytest.mark.parametrize("greeting", [CLIENT_PREFACE, PREFACE + settings((3, 100), (4, 65_535))])
 async def test_a_valid_preface_is_answered_with_settings(greeting: bytes) -> None:
     """3.4: the server's preface is a SETTINGS frame, which is its first one; the client's is acknowledged."""
-    async with serving(EchoApplication()) as port, connected(port, greeting) as peer:
+    async with start_server(EchoApplication()) as port, connect(port, greeting) as peer:
         first = await peer.read_frame()
         assert first is not None and (first.kind, first.flags, first.stream) == (SETTINGS, 0, 0)
         await peer.wait_for(SETTINGS, flags=ACK)
@@ -32,7 +32,7 @@ async def test_a_valid_preface_is_answered_with_settings(greeting: bytes) -> Non
 
 async def test_a_request_may_follow_the_preface_at_once() -> None:
     """3.4: a client need not wait for the server's SETTINGS."""
-    async with serving(EchoApplication()) as port, connected(port, b"") as peer:
+    async with start_server(EchoApplication()) as port, connect(port, b"") as peer:
         peer.send(CLIENT_PREFACE + frame(HEADERS, END_BOTH, 1, ECHO))
         assert (await peer.read_response(1)).headers == {b":status": b"200"}
 

@@ -43,7 +43,7 @@ LARGEST = 2**14
         ),
     ],
 )
-async def test_what_is_undefined_is_ignored(sent: bytes) -> None:
+async def test_undefined_flags_are_ignored(sent: bytes) -> None:
     await check_ignored(sent)
 
 

@@ -13,7 +13,11 @@ from tests.runtime.transport.grpc.direct.support.conformance import (
     request_block,
     split_block,
 )
-from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, respond, serving
+from tests.runtime.transport.grpc.direct.support.echo_application import (
+    EchoApplication,
+    respond,
+    start_server,
+)
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     COMPRESSION_ERROR,
     CONTINUATION,
@@ -28,7 +32,7 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
     RST_STREAM,
     SETTINGS,
     WINDOW_UPDATE,
-    connected,
+    connect,
     frame,
 )
 
@@ -79,7 +83,7 @@ async def test_a_header_block_in_too_many_pieces_is_a_connection_error() -> None
 
 async def test_the_table_changes_by_blocks_of_closed_streams() -> None:
     """4.3 and 5.1: a header block that is discarded is decoded."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         peer.send(HALF_CLOSED, frame(HEADERS, END_BOTH, 3, ECHO))
         await peer.read_response(3)
         peer.send(frame(HEADERS, END_BOTH, 3, ECHO + b"\x40\x01a\x01b"))
@@ -89,9 +93,9 @@ async def test_the_table_changes_by_blocks_of_closed_streams() -> None:
 
 @pytest.mark.parametrize("size", [17_000, 60_000])
 async def test_a_header_list_that_is_too_large_ends_its_stream_only(size: int) -> None:
-    """10.5.1: with status 431; what its block has added to the table is known to the blocks that follow."""
+    """10.5.1: with status 431; the entries of its block are in the table of later blocks."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer:
+    async with start_server(application) as port, connect(port) as peer:
         peer.send(peer.request(1, b"/wait"))
         fields = ((b"x-before", b"1"), (b"x-large", b"x" * size), (b"x-after", b"2" * 99))
         peer.send(split_block(3, peer.encode(b"/echo", *fields)))
@@ -108,7 +112,7 @@ async def test_a_header_list_that_is_too_large_ends_its_stream_only(size: int) -
 
 async def test_a_header_block_may_be_empty_fragments() -> None:
     """4.3: fragments of any size are one block, also those without a byte."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         block = request_block(b"/echo", (b"x-a", b"y" * 50))
         peer.send(frame(HEADERS, 1, 1), frame(CONTINUATION, 0, 1), frame(CONTINUATION, 0, 1, block))
         peer.send(frame(CONTINUATION, END_HEADERS, 1))

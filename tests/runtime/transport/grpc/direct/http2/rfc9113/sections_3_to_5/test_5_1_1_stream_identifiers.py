@@ -14,7 +14,7 @@ from tests.runtime.transport.grpc.direct.support.echo_application import (
     EchoApplication,
     limits,
     respond,
-    serving,
+    start_server,
 )
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     END_BOTH,
@@ -22,7 +22,7 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
     PROTOCOL_ERROR,
     REFUSED_STREAM,
     RST_STREAM,
-    connected,
+    connect,
     frame,
 )
 
@@ -51,7 +51,7 @@ async def test_malformed_headers_on_a_skipped_identifier_are_a_connection_error(
 
 async def test_identifiers_may_be_skipped() -> None:
     """5.1.1: a new stream closes the idle ones before it."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
+    async with start_server(EchoApplication()) as port, connect(port) as peer:
         for stream in (3, 9, 11, 1001, 2**31 - 1):
             peer.send(peer.request(stream, body=b"%d" % stream))
             assert (await peer.read_response(stream)).body == b"%d" % stream
@@ -66,7 +66,7 @@ async def test_the_largest_identifier_is_served() -> None:
 async def test_streams_beyond_the_limit_are_stream_errors() -> None:
     """5.1.2: REFUSED_STREAM, which may be retried; one that has ended makes room."""
     application = EchoApplication()
-    async with serving(application, limits(streams=3)) as port, connected(port) as peer:
+    async with start_server(application, limits(streams=3)) as port, connect(port) as peer:
         peer.send(*(peer.request(number, b"/wait") for number in (1, 3, 5, 7)))
         assert (await peer.wait_for(RST_STREAM, 7)).code == REFUSED_STREAM
         respond(*application.waiting[3], b"")

@@ -14,7 +14,11 @@ from tests.runtime.transport.grpc.direct.support.conformance import (
     check_ignored,
     check_stream_error,
 )
-from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, respond, serving
+from tests.runtime.transport.grpc.direct.support.echo_application import (
+    EchoApplication,
+    respond,
+    start_server,
+)
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     CONTINUATION,
     DATA,
@@ -25,7 +29,7 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
     PRIORITY,
     PROTOCOL_ERROR,
     STREAM_CLOSED,
-    connected,
+    connect,
     frame,
     rst_stream,
     window_update,
@@ -85,7 +89,7 @@ async def test_continuation_on_a_half_closed_stream_is_a_connection_error() -> N
 async def test_a_half_closed_stream_is_still_answered(sent: bytes) -> None:
     """5.1 half-closed (remote): WINDOW_UPDATE and PRIORITY are accepted."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer:
+    async with start_server(application) as port, connect(port) as peer:
         peer.send(HALF_CLOSED, sent)
         await peer.ping()
         respond(*application.waiting[1], b"done")
@@ -95,7 +99,7 @@ async def test_a_half_closed_stream_is_still_answered(sent: bytes) -> None:
 async def test_a_reset_of_a_half_closed_stream_closes_it() -> None:
     """5.1 half-closed (remote): RST_STREAM is accepted, and nothing more is sent on the stream."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer:
+    async with start_server(application) as port, connect(port) as peer:
         peer.send(HALF_CLOSED, rst_stream(1))
         await application.wait_until(lambda: application.aborted_streams == [1])
         respond(*application.waiting[1], b"too late")

@@ -7,14 +7,14 @@ import struct
 import pytest
 
 from tests.runtime.transport.grpc.direct.support.conformance import ECHO, OPEN, check_ignored
-from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, serving
+from tests.runtime.transport.grpc.direct.support.echo_application import EchoApplication, start_server
 from tests.runtime.transport.grpc.direct.support.raw_peer import (
     END_HEADERS,
     FRAME_SIZE_ERROR,
     GOAWAY,
     HEADERS,
     PING,
-    connected,
+    connect,
     frame,
     rst_stream,
     settings,
@@ -25,7 +25,7 @@ from tests.runtime.transport.grpc.direct.support.raw_peer import (
 async def test_a_goaway_is_the_last_frame_before_the_close() -> None:
     """5.4.1: it has the last stream, and debug data in words; nothing after the error is handled."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer:
+    async with start_server(application) as port, connect(port) as peer:
         await peer.ping()
         peer.send(OPEN, frame(HEADERS, END_HEADERS, 5, ECHO), frame(PING, 0, 0, bytes(7)))
         peer.send(frame(HEADERS, END_HEADERS, 7, ECHO))
@@ -39,7 +39,7 @@ async def test_a_goaway_is_the_last_frame_before_the_close() -> None:
 async def test_streams_go_on_beside_a_stream_error() -> None:
     """5.4.2: an RST_STREAM is not answered with another one, and frames in flight are discarded."""
     application = EchoApplication()
-    async with serving(application) as port, connected(port) as peer:
+    async with start_server(application) as port, connect(port) as peer:
         peer.send(peer.request(1, b"/wait"), frame(HEADERS, END_HEADERS, 3, ECHO), window_update(3, 0))
         peer.send(window_update(3, 0), rst_stream(3), rst_stream(3))
         await peer.wait_for(3, 3)

@@ -1,7 +1,0 @@
--- The least that a run can be: the first of the sorted set, its payload, and its end.
-local found = redis.call('ZPOPMIN', KEYS[1])
-if #found == 0 then
-  return 0
-end
-redis.call('HGET', found[1], 'payload')
-return redis.call('DEL', found[1])
