@@ -6,7 +6,6 @@ import gc
 
 from runtime.serve import freeze_startup_objects
 
-
 _DEFAULT_THRESHOLDS = (700, 10, 10)
 """Those of Python; the tests themselves run with others."""
 
