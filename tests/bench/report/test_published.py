@@ -21,10 +21,11 @@ def test_the_tables_of_the_page_are_those_of_the_files() -> None:
     for name in ("published", "published-containers"):
         for table in ("loads", "methods"):
             assert f"<!-- {name}: {table} -->\n| " in text
+    assert "<!-- published-direct: loads -->\n| " in text
     assert tables.fill_page(text, BENCH / "results") == text
 
 
-@pytest.mark.parametrize("name", ["published", "published-containers"])
+@pytest.mark.parametrize("name", ["published", "published-direct", "published-containers"])
 def test_the_csv_files_have_the_same_numbers(name: str, tmp_path: Path) -> None:
     """They are what the JSON files give."""
     folder = BENCH / "results" / name
@@ -42,7 +43,8 @@ def test_the_published_run_is_the_decided_one() -> None:
     assert not manifest.quick
     assert list(workload.steps["ladder"].levels) == [1, 8, 32]
     assert len({step.job_ms for step in workload.steps.values()} - {0}) == 2
-    assert manifest.place == "processes"
+    assert (manifest.place, manifest.carrier) == ("processes", "grpcio")
+    assert DesignFindings.load(BENCH / "results/published-direct").manifest.carrier == "direct"
     assert DesignFindings.load(BENCH / "results/published-containers").manifest.place == "containers"
     with (BENCH / "results/published/methods.csv").open(newline="", encoding="utf-8") as file:
         measured = {(row["design"], row["method"]) for row in csv.DictReader(file)}
