@@ -293,7 +293,7 @@ class EntityStore(Protocol[Record]):
         """Return the values that are paused."""
         ...
 
-    # Upkeep.
+    # Due changes and health.
 
     async def run_due(self, change: str, call: Call) -> int:
         """Make a change that is due to one bounded batch, longest overdue first; return to how many.

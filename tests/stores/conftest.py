@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.stores.engines import ENGINES
-from tests.stores.shop import Shop
+from tests.support.stores.engines import ENGINES
+from tests.support.stores.shop import Shop
 
 
 @pytest.fixture(params=sorted(ENGINES))

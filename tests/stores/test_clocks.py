@@ -6,16 +6,12 @@ import pytest
 
 from runtime.stores.contract import DELETION
 from runtime.stores.store import GuardBreach
-from tests.stores.lifecycles import (
-    COURIER,
+from tests.support.stores.lifecycles import COURIER, ERRAND, LETTER, PARCEL, PERMIT
+from tests.support.stores.records import (
     DEAD,
-    ERRAND,
     HELD,
     HIGH,
-    LETTER,
     LOW,
-    PARCEL,
-    PERMIT,
     WAITING,
     CourierRecord,
     ErrandRecord,
@@ -23,7 +19,7 @@ from tests.stores.lifecycles import (
     ParcelRecord,
     PermitRecord,
 )
-from tests.stores.shop import Shop, refused, settlement
+from tests.support.stores.shop import Shop, refused, settlement
 
 
 async def test_a_change_is_due_after_its_time(shop: Shop) -> None:

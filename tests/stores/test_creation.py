@@ -8,14 +8,11 @@ import pytest
 
 from runtime.stores.contract import LeaseProof
 from runtime.stores.store import GuardBreach
-from tests.stores.lifecycles import (
-    COURIER,
+from tests.support.stores.lifecycles import COURIER, ERRAND, LETTER, PARCEL
+from tests.support.stores.records import (
     DONE,
-    ERRAND,
     HIGH,
-    LETTER,
     LOW,
-    PARCEL,
     VARIABLES,
     WAITING,
     CourierRecord,
@@ -23,7 +20,7 @@ from tests.stores.lifecycles import (
     LetterRecord,
     ParcelRecord,
 )
-from tests.stores.shop import Shop, refused
+from tests.support.stores.shop import Shop, refused
 
 
 async def test_the_first_record_is_the_stores(shop: Shop) -> None:

@@ -15,12 +15,13 @@ from runtime.observe.metrics import Metrics
 from runtime.stores.contract import DELETION, LeaseProof, LeaseSettlement
 from runtime.stores.store import GuardBreach, NoSuchEntity
 from tests.runtime.hand_world import HandWorld, make_call
-from tests.stores.engines import ENGINES
-from tests.stores.lifecycles import ALL, COURIER, CourierRecord, Policy
-from tests.stores.lifecycles import VARIABLES as FIXED_VARIABLES
-from tests.stores.oracle import Oracle, Refusal
-from tests.stores.random_lifecycles import ACTORS, VARIABLES, draw_lifecycle
 from tests.support.deep import DEEP
+from tests.support.stores.engines import ENGINES
+from tests.support.stores.lifecycles import ALL, COURIER
+from tests.support.stores.oracle import Oracle, Refusal
+from tests.support.stores.random_lifecycles import ACTORS, VARIABLES, draw_lifecycle
+from tests.support.stores.records import VARIABLES as FIXED_VARIABLES
+from tests.support.stores.records import CourierRecord, Policy
 
 SEQUENCES = 200_000 if DEEP else 500
 STEPS = 30

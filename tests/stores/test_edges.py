@@ -8,15 +8,11 @@ import pytest
 
 from runtime.stores.contract import LeaseProof, Transitioned
 from runtime.stores.store import GuardBreach, NoSuchEntity, Unstorable
-from tests.stores.lifecycles import (
-    COURIER,
+from tests.support.stores.lifecycles import COURIER, ERRAND, LETTER, PARCEL, PERMIT
+from tests.support.stores.records import (
     DEAD,
     DONE,
-    ERRAND,
     HELD,
-    LETTER,
-    PARCEL,
-    PERMIT,
     SHELVED,
     VARIABLES,
     WAITING,
@@ -27,7 +23,7 @@ from tests.stores.lifecycles import (
     PermitRecord,
     Policy,
 )
-from tests.stores.shop import Shop, proof, refused, settlement
+from tests.support.stores.shop import Shop, proof, refused, settlement
 
 
 async def held_errand(shop: Shop, **fields: Any) -> Any:

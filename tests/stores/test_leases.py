@@ -10,17 +10,13 @@ import pytest
 from runtime.stores.contract import LeaseProof, LeaseSettlement
 from runtime.stores.store import GuardBreach
 from tests.runtime.virtual_time import in_virtual_time
-from tests.stores.engines import ENGINES
-from tests.stores.lifecycles import (
-    COURIER,
+from tests.support.stores.engines import ENGINES
+from tests.support.stores.lifecycles import COURIER, ERRAND, LETTER, PARCEL, PERMIT
+from tests.support.stores.records import (
     DONE,
-    ERRAND,
     HELD,
     HIGH,
-    LETTER,
     LOW,
-    PARCEL,
-    PERMIT,
     VARIABLES,
     WAITING,
     CourierRecord,
@@ -29,7 +25,7 @@ from tests.stores.lifecycles import (
     ParcelRecord,
     PermitRecord,
 )
-from tests.stores.shop import Shop, proof, refused, settlement
+from tests.support.stores.shop import Shop, proof, refused, settlement
 
 
 async def add_errands(shop: Shop, *records: ErrandRecord) -> Any:

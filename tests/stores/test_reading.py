@@ -8,15 +8,12 @@ import pytest
 
 from runtime.stores.contract import Cursor, Transitioned
 from runtime.stores.store import GuardBreach, NoSuchEntity
-from tests.stores.lifecycles import (
-    COURIER,
+from tests.support.stores.lifecycles import COURIER, ERRAND, PARCEL, PERMIT
+from tests.support.stores.records import (
     DEAD,
     DONE,
-    ERRAND,
     HELD,
     IDLE,
-    PARCEL,
-    PERMIT,
     SHELVED,
     WAITING,
     CourierRecord,
@@ -24,7 +21,7 @@ from tests.stores.lifecycles import (
     ParcelRecord,
     PermitRecord,
 )
-from tests.stores.shop import Shop, refused, settlement
+from tests.support.stores.shop import Shop, refused, settlement
 
 
 async def add_parcels(shop: Shop) -> Any:

@@ -12,15 +12,8 @@ from runtime.stores.memory.claim_index import ClaimIndex
 from runtime.stores.semantics.edges import backoff_s
 from runtime.stores.semantics.rules import EPOCH, prepare_rules
 from tests.runtime.hand_world import HandWorld
-from tests.stores.lifecycles import (
-    LETTER,
-    PERMIT,
-    SHELVED,
-    VARIABLES,
-    WAITING,
-    LetterRecord,
-    PermitRecord,
-)
+from tests.support.stores.lifecycles import LETTER, PERMIT
+from tests.support.stores.records import SHELVED, VARIABLES, WAITING, LetterRecord, PermitRecord
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pytest
 SEED = 7
 """The seed of every quick form."""
 MINUTES = 10.0
-"""How long `nox -s chaos` takes, unless it is told otherwise."""
+"""The duration of `nox -s chaos` without `--minutes`."""
 SHARE_OF_ROUNDS = 0.6
 """Of the time of a test; the rest is for its servers to start, and for what the rounds have begun to end."""
 COUNTED = "chaos"
@@ -74,8 +74,8 @@ def summarize(seed: int, lines: Sequence[Line]) -> list[str]:
     shown = []
     for each in sorted(lines, key=lambda line: (line.passed, line.test)):
         counted = {"rounds": 1, **each.counted}
-        told = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in counted.items())
-        shown.append(f"{each.test:{width}}  {'passed' if each.passed else 'FAILED'}  {told}")
+        counts = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in counted.items())
+        shown.append(f"{each.test:{width}}  {'passed' if each.passed else 'FAILED'}  {counts}")
         if not each.passed:
             shown.append(f"    again: {repeat_command(seed, each.test)}")
     total = Counter(each.passed for each in lines)

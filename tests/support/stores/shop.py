@@ -16,8 +16,8 @@ from runtime.observe.metrics import Metrics
 from runtime.stores.contract import LeaseProof, LeaseSettlement
 from runtime.stores.semantics.rules import EPOCH
 from tests.runtime.hand_world import HandWorld, Lines, make_call
-from tests.stores.engines import ENGINES
-from tests.stores.lifecycles import VARIABLES
+from tests.support.stores.engines import ENGINES
+from tests.support.stores.records import VARIABLES
 
 
 class Shop:

@@ -25,7 +25,8 @@ from runtime.model.lifecycles import (
     Take,
     Transition,
 )
-from tests.stores.lifecycles import GONE, IDLE, Policy, edge, kept_with, lifecycle
+from tests.support.stores.lifecycles import edge, kept_with, lifecycle
+from tests.support.stores.records import GONE, IDLE, Policy
 
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 ACTORS = ("client", "runner", "reaper")
