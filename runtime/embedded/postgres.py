@@ -108,32 +108,25 @@ class EmbeddedPostgres(EmbeddedServer):
         self._chown(password)
         options = ["-U", USER, "--pwfile", str(password), "--auth=scram-sha-256"]
         locale = ["--encoding=UTF8", "--locale-provider=builtin", "--locale=C.UTF-8", "--no-instructions"]
-        done = subprocess.run(
-            [str(program("initdb")), "-D", str(making), *options, *locale],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=self.folder,
-            env=_environment(),
-            user=find_unprivileged_user() or None,
-        )
+        done = self._run([str(program("initdb")), "-D", str(making), *options, *locale])
         if done.returncode == 0:
-            done = self._single_user(making, f"CREATE DATABASE {DATABASE};")
+            single_user = [str(program("postgres")), "--single", "-D", str(making), "postgres"]
+            done = self._run(single_user, f"CREATE DATABASE {DATABASE};")
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip().splitlines()[-1:]
             raise EmbeddedError(f"PostgreSQL cannot be set up in {self.folder}: {' '.join(said)}")
         making.rename(self.data)
 
-    def _single_user(self, data: Path, sql: str) -> subprocess.CompletedProcess[str]:
+    def _run(self, command: list[str], text: str = "") -> subprocess.CompletedProcess[str]:
+        """Run a program to its end, with a text as its standard input."""
         return subprocess.run(
-            [str(program("postgres")), "--single", "-D", str(data), "postgres"],
-            input=sql,
+            self._make_child_command(command, find_unprivileged_user()),
+            input=text,
             capture_output=True,
             text=True,
             check=False,
             cwd=self.folder,
             env=_environment(),
-            user=find_unprivileged_user() or None,
         )
 
     def _remove_unfinished(self) -> None:

@@ -155,16 +155,7 @@ class EmbeddedServer:
         """Spawn the command of the server; `keep` are file descriptors that it inherits."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-I",
-                    "-S",
-                    exec_child.__file__,
-                    str(os.getpid()),
-                    str(int(self._stop_signal)),
-                    user,
-                    *command,
-                ],
+                self._make_child_command(command, user),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -174,6 +165,15 @@ class EmbeddedServer:
                 # Not in the terminal's process group: Ctrl-C first stops the clients, and then it.
                 start_new_session=True,
             )
+
+    def _make_child_command(self, command: Sequence[str], user: str = "") -> list[str]:
+        """Make the command line that runs a program as a user, and stops it when we end.
+
+        The program changes its user by itself. With the parameter `user`, subprocess would fork instead of
+        vfork, and so run the fork handlers of libraries such as gRPC, which may abort the child.
+        """
+        options = (str(os.getpid()), str(int(self._stop_signal)), user)
+        return [sys.executable, "-I", "-S", exec_child.__file__, *options, *command]
 
     def _signal(self, number: int) -> None:
         if (pid := self.pid) is not None:

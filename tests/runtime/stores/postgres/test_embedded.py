@@ -54,6 +54,30 @@ async def ask(url: str, text: str) -> Any:
         await connection.close()
 
 
+FORK_PROBE = """
+import ctypes, pathlib, sys
+from runtime.embedded.postgres import EmbeddedPostgres
+
+forks = []
+handler = ctypes.CFUNCTYPE(None)(lambda: forks.append(1))
+ctypes.CDLL(None).__register_atfork(handler, None, None, None)
+EmbeddedPostgres(pathlib.Path(sys.argv[1])).prepare()
+print(len(forks))
+"""
+
+
+def test_a_cluster_is_made_without_a_fork_handler(new_place: Path) -> None:
+    """Handlers of libraries with threads, such as gRPC's, may abort the child before it is initdb."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORK_PROBE, str(new_place)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "0\n"
+
+
 async def test_nodes_have_a_role_of_their_own(place: Path) -> None:
     """It owns nothing and may make nothing, after a restart as well; the owner has migrated before."""
     server = EmbeddedPostgres(place)
