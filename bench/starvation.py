@@ -39,7 +39,7 @@ from runtime.call import Call, Channel
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.node.assembly import Assembly
-from runtime.stores.redis.given import unpacked
+from runtime.stores.redis.codec import unpack_fields
 from runtime.transport.in_process import LocalChannel
 from runtime.world import RealWorld
 
@@ -193,7 +193,7 @@ def _read_waits(client: redis.Redis, outcome: WaitOutcome) -> None:
         for name in names:
             pipe.hgetall(name)
         rows = pipe.execute()
-    for row in map(unpacked, rows):
+    for row in map(unpack_fields, rows):
         priority, created, started = row["priority"], row["created_at"], row.get("started_at")
         outcome.promoted += priority != row["effective_priority"]
         if started:

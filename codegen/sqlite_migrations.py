@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from codegen.emit.sqlite.sqlite_entity import SqliteEntity
-from codegen.emit.sqlite.sqlite_files import entities, entity_schema, guards
+from codegen.emit.sqlite.sqlite_files import beside, entities, entity_schema, guards
 from codegen.source.spec import Spec
 
 _TRIGGER = re.compile(r"^CREATE TRIGGER (\w+)", re.MULTILINE)
@@ -58,7 +58,7 @@ def _find_undecidable(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]
             yield f"{table}.{column.name} was '{known}' and becomes '{column}': the table is made anew."
     for name in columns:
         yield f"{table}.{name} is gone: say when nobody needs it any more."
-    if was.row.paired_edges and not will_be.row.paired_edges and was.history:
+    if was.names_edges and not will_be.names_edges and was.history:
         yield f"{was.history}.{was.log['edge']} is gone: say when nobody needs it any more."
     if was.states != will_be.states:
         yield f"{table}: there are other states, which the table knows: it is made anew."
@@ -79,8 +79,13 @@ def _iter_steps(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
         if column.name not in known:
             check = f" CHECK ({column.check})" if column.check else ""
             yield f"ALTER TABLE {table} ADD COLUMN {column}{check};"
-    if will_be.row.paired_edges and not was.row.paired_edges and will_be.history:
+    if will_be.names_edges and not was.names_edges and will_be.history:
         yield f"ALTER TABLE {will_be.history} ADD COLUMN {will_be.log['edge']} TEXT;"
+    if will_be.is_detailed and not was.is_detailed and will_be.history:
+        names = [will_be.log[name] for name in ("owner", "reason", "trace")]
+        added = (f"ADD COLUMN {name} TEXT NOT NULL DEFAULT ''" for name in names)
+        yield "\n".join(f"ALTER TABLE {will_be.history} {each};" for each in added)
+    yield from (text for part, text in beside(will_be).items() if part not in beside(was))
     if guards(was) != guards(will_be):
         yield "\n".join(f"DROP TRIGGER {name};" for name in _TRIGGER.findall(guards(was)))
         yield guards(will_be)

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,14 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
 from runtime.embedded.postgres import EmbeddedPostgres
+from tests.support.memory_folder import use_memory
 from tests.support.postgres_clusters import SHARED, Clusters
 from tests.support.scheduling import UnitScheduling, find_unit, order_units
 from tests.support.specs.neutral import open_session
 
 pytest_plugins = ["tests.support.chaos", "tests.support.s3.fixtures"]
-SPECS = open_session()
-"""Before any other module of the tests is imported, and before parallel workers are started."""
+FOLDERS = [folder for folder in (use_memory(), open_session()) if folder is not None]
+"""Folders of the session, made before other modules are imported and parallel workers are started."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -51,10 +53,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Set the variables and profile of the modules and the parallel workers, which start after this."""
     # Write bytecode whatever the caller has set: processes that tests start need half the time then.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # As in our processes (`carrier.py` says why), also where a test imports grpc before a carrier does.
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     if config.getoption("--deep"):
         os.environ["CHARTER_DEEP"] = "1"
-    if SPECS is not None:
-        config.add_cleanup(lambda: shutil.rmtree(SPECS))
+    for folder in FOLDERS:
+        # A process that a test has killed the parent of may still write.
+        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
     settings.register_profile(
         "charter",
         max_examples=1000 if config.getoption("--deep") else 25,

@@ -14,6 +14,8 @@ TESTS = Path(__file__).parent
 ABOUT_TIME = {
     "test_a_process_that_was_suspended_blames_no_function": "nothing runs for a while, which is the subject",
     "test_a_worker_survives_an_outage": "how often and how much it works is measured over the outage",
+    "test_waiting": "a wait goes on until something happens; in virtual time where the engine can",
+    "test_waiting_ends_with_work": "the same",
 }
 """Tests that sleep because they are about a duration."""
 

@@ -21,7 +21,6 @@ MOST_MODULES = 15
 KEPT = ("bench/", "codegen/", "handlers/", "runtime/", "scripts/")
 OPEN = (
     "codegen/emit/postgres/",
-    "codegen/emit/redis/",
     "codegen/emit/sql/",
     "codegen/emit/sqlite/",
     "runtime/stores/",

@@ -47,14 +47,13 @@ async def measure_claims(bench: QueueBench, count: int) -> list[float]:
     await bench.submit(queue, count + 1)
     took = []
     async with bench.open_tasks(queue) as (tasks, call):
-        claims = tasks.taking()
         call.caller = "worker"
-        await claims.exchange("bench", (), 1, call)
+        await tasks.claim("bench", 1, call)
         for _ in range(count):
             began = time.perf_counter()
-            exchanged = await claims.exchange("bench", (), 1, call)
+            claimed = await tasks.claim("bench", 1, call)
             took.append(time.perf_counter() - began)
-            assert len(exchanged.taken) == 1
+            assert len(claimed) == 1
     return took
 
 
@@ -163,7 +162,7 @@ class FinishedTasks:
         """Write the tasks as finished long ago."""
         objects = Objects(self._bench.bucket(f"{self._queue}/"))
         async with self._bench.open_tasks(self._queue) as (tasks, call):
-            model, _ = await tasks.create_or_find(create_task(), call)
+            model = (await tasks.create(create_task(), call)).record
         found = await objects.get(f"tasks/{model.id[0]}/{model.id}.json")
         assert found is not None
         ended = json.loads(found.body)
@@ -190,16 +189,16 @@ class FinishedTasks:
         with _start_proxy(self._bench) as proxy:
             through = {"S3_ENDPOINT": proxy.url, "QO_INDEX_MODE": mode}
             async with self._bench.open_tasks(self._queue, **through) as (tasks, call):
-                call.caller, claims = "worker", tasks.taking()
+                call.caller = "worker"
                 for _ in range(POLLS):
-                    await claims.exchange("bench", (), 1, call)
+                    await tasks.claim("bench", 1, call)
             requests = _count_requests(proxy, self._queue).total() / POLLS
         async with self._bench.open_tasks(self._queue, QO_INDEX_MODE=mode) as (tasks, call):
-            call.caller, claims = "worker", tasks.taking()
-            await claims.exchange("bench", (), 1, call)
+            call.caller = "worker"
+            await tasks.claim("bench", 1, call)
             cpu = time.process_time() + read_cpu_s(self._bench.server.pid)
             for _ in range(rounds * POLLS):
-                await claims.exchange("bench", (), 1, call)
+                await tasks.claim("bench", 1, call)
             cpu = time.process_time() + read_cpu_s(self._bench.server.pid) - cpu
         return cpu / (rounds * POLLS) * 1000, requests
 

@@ -24,9 +24,9 @@ from runtime.call import Call
 from runtime.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
 from runtime.node.assembly import Assembly
 from runtime.node.systems import load_system
-from runtime.stores.object_store import ObjectStore
 from runtime.stores.s3.bucket.bucket_settings import set_up
 from runtime.stores.s3.client.objects import Objects, Place
+from runtime.stores.s3.store import S3Store
 from runtime.world import RealWorld
 
 BUCKET = "bench-queue"
@@ -74,9 +74,7 @@ class QueueBench:
         }
 
     @asynccontextmanager
-    async def open_tasks(
-        self, queue: str, **more: str
-    ) -> AsyncIterator[tuple[ObjectStore[TaskRecord], Call]]:
+    async def open_tasks(self, queue: str, **more: str) -> AsyncIterator[tuple[S3Store[TaskRecord], Call]]:
         """Open the store of a queue's tasks, with all components in this process."""
         design = self._system.deployments["local"]
         parts = Assembly(
@@ -89,7 +87,7 @@ class QueueBench:
             stream=io.StringIO(),
         )
         try:
-            store: ObjectStore[TaskRecord] = parts.stores.of(TASK, TaskRecord)
+            store: S3Store[TaskRecord] = parts.stores.of(TASK, TaskRecord)
             yield store, Call(world=parts.world, log=parts.log, caller="client")
         finally:
             await parts.close()
@@ -98,9 +96,9 @@ class QueueBench:
         """Submit that many tasks that do nothing; return their keys."""
         records = [create_task() for _ in range(count)]
         async with self.open_tasks(queue) as (tasks, call):
-            created = await tasks.create_or_find_all(records, call)
-            await tasks.drained()
-        return [each[0].id for each in created if isinstance(each, tuple)]
+            created = await tasks.create_many(records, call)
+            await tasks.drain_indexes()
+        return [each.record.id for each in created]
 
     async def read_ends(self, queue: str, keys: Sequence[str]) -> list[datetime]:
         """Read when each task was completed, sorted."""

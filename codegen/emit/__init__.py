@@ -25,9 +25,9 @@ from codegen.emit.python import (
     requests,
     services,
     settings,
+    storage,
     system,
 )
-from codegen.emit.redis import creation_encoder, lua_files
 from codegen.emit.sqlite import sqlite_files
 from codegen.source.spec import Spec
 
@@ -40,6 +40,7 @@ CODE: Sequence[Emitter] = (
     requests.emit,
     records.emit,
     lifecycle.emit,
+    storage.emit,
     callers.emit,
     policy.emit,
     services.emit,
@@ -48,8 +49,6 @@ CODE: Sequence[Emitter] = (
     metrics_module.emit,
     postgres_files.emit,
     sqlite_files.emit,
-    lua_files.emit,
-    creation_encoder.emit,
     system.emit,
 )
 PAGES_AND_MANIFESTS: Sequence[Emitter] = (

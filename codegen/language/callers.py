@@ -13,28 +13,34 @@ Proof = Literal["anonymous", "certificate", "token", "store"]
 
 
 class Principal(Part):
-    """Someone who calls."""
+    """An identity that calls: a component, or a client from outside."""
 
-    proof: Annotated[tuple[Proof, ...], Field(min_length=1)]
+    proof: Annotated[tuple[Proof, ...], Field(min_length=1)] = Field(
+        description="How it proves itself, any one of: `certificate` of mutual TLS with its SPIFFE URI, "
+        "bearer `token`, `store` (it calls no method; the credentials of the bucket authorize it), or "
+        "`anonymous` (no proof; one principal at most)."
+    )
     without_tokens: bool = Field(
         default=False,
-        description="Whoever is anonymous is let in only where there are no tokens and no certificates.",
+        description="Whether an anonymous principal is accepted only by nodes that accept neither tokens "
+        "nor certificates.",
     )
-    doc: Doc | None = None
+    doc: Doc | None = Field(default=None, description="What it is; for the reference page.")
 
 
 class Permission(Part):
-    """Conditions under which a method may be called."""
+    """Conditions of a permission to call a method."""
 
     only: dict[LowerName, str | int | bool] = Field(
-        default={}, description="Request fields and the only value each may have."
+        default={},
+        description="Request fields and the only value that each may have; any other call is denied.",
     )
     call: LowerName | None = Field(
         default=None,
-        description="The call mode in which the engine of this caller makes the call; the callee does not "
-        "see it.",
+        description="Call mode of `policies.calls` that the typed client of this caller uses; the callee "
+        "does not see it. Without it the handler chooses.",
     )
-    doc: Doc | None = None
+    doc: Doc | None = Field(default=None, description="Why it is so; for the reference page.")
 
 
 def _find_grant_shape(entry: Any) -> str:
@@ -50,10 +56,15 @@ Grant = Annotated[
 
 
 class CallersFile(Part):
-    """Principals and the caller matrix."""
+    """Principals, their proofs, and the caller matrix; any other call is denied."""
 
-    principals: Annotated[dict[LowerName, Principal], Field(min_length=1)]
-    may_call: dict[LowerName, dict[TypeName, tuple[Grant, ...]]]
+    principals: Annotated[dict[LowerName, Principal], Field(min_length=1)] = Field(
+        description="Principals by name; every component is one."
+    )
+    may_call: dict[LowerName, dict[TypeName, tuple[Grant, ...]]] = Field(
+        description="Caller matrix: principals, services and the methods that may be called, each by its "
+        "name or as `Method: {only: …}`."
+    )
 
     def get_grants(self, principal: str, service: str) -> dict[str, Permission]:
         """Map the methods of a service that a principal may call to their conditions."""

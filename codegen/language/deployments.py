@@ -8,30 +8,36 @@ from pydantic import Field, RootModel, StringConstraints
 
 from codegen.language.base import Doc, LowerName, MethodRef, Part, Positive, UpperName
 
-ServiceName = Annotated[
-    str,
-    StringConstraints(pattern=r"^_[A-Za-z0-9:-]{1,62}\._(tcp|udp)\.local\.$"),
-    Field(description="Name of a service as DNS has it.", examples=["_printer._tcp.local."]),
-]
+ServiceName = Annotated[str, StringConstraints(pattern=r"^_[A-Za-z0-9:-]{1,62}\._(tcp|udp)\.local\.$")]
 Carrier = Literal["grpcio", "direct"]
+Engine = Literal["memory", "sqlite"]
 Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*(ms|s|m)$")]
 
 
 class Timing(Part):
-    """How often and how patiently a node is checked."""
+    """Interval and patience of healthchecks, with durations as in a compose file."""
 
-    interval: Duration
-    timeout: Duration
-    retries: Positive
-    start_period: Duration
-    timeout_ms: Positive = Field(default=1000, description="Time a single check may take.")
+    interval: Duration = Field(description="Time between two checks, such as `5s` or `500ms`.")
+    timeout: Duration = Field(description="Time after which the container engine ends a check as failed.")
+    retries: Positive = Field(description="Failed checks in a row after which a node is unhealthy.")
+    start_period: Duration = Field(description="Time after the start in which failed checks do not count.")
+    timeout_ms: Positive = Field(
+        default=1000,
+        description="Milliseconds in which the node must answer a check; at most `timeout`.",
+    )
 
 
 class Healthcheck(Part):
-    """What is checked of a node. `${NAME}` stands for a variable of the node."""
+    """The healthcheck of a node."""
 
-    mode: Literal["tcp", "worker", "http"]
-    target: str
+    mode: Literal["tcp", "worker", "http"] = Field(
+        description="`tcp`: its own port accepts connections. `worker`: the upstream that it works for "
+        "does. `http`: a GET is answered with a status of success."
+    )
+    target: str = Field(
+        description="`host:port`, for `http` with a path behind it; `${NAME}` is the value of a variable "
+        "of the node."
+    )
 
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -39,35 +45,39 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class Announced(Part):
-    """How a node is found on its network by multicast DNS; its ports are in the properties."""
+    """Announcement of a node on the local network by multicast DNS, with its ports as properties."""
 
-    service: ServiceName
+    service: ServiceName = Field(description="Service type, as `_<name>._tcp.local.`.")
     alias: ServiceName | None = Field(
-        default=None, description="A second name, for tools that refuse the first."
+        default=None, description="Second service type, for tools that refuse the first."
     )
-    if_: UpperName = Field(alias="if", description="The variable that says whether it is announced.")
+    if_: UpperName = Field(alias="if", description="Variable of type bool that turns the announcement on.")
     name: UpperName | None = Field(
         default=None,
-        description="The variable with the name of the deployment, which tells several on one network apart; "
-        "`<system>.<deployment>` where it is unset.",
+        description="Variable with the name of the deployment, so that several on one network can be "
+        "distinguished; `<system>.<deployment>` where it is unset.",
     )
 
 
 class Listen(Part):
-    """Where a node takes calls."""
+    """A listening socket of a node."""
 
-    host: str = Field(default="0.0.0.0", description="An address, or `${NAME}` for a variable that has it.")
-    port: UpperName
+    host: str = Field(
+        default="0.0.0.0", description="Address to bind to, or `${NAME}` for the value of a variable."
+    )
+    port: UpperName = Field(description="Variable of type port with the port.")
     anonymous: LowerName | None = Field(
-        default=None, description="Who calls without proof; only on a loopback host."
+        default=None,
+        description="Principal of callers without proof; only on a loopback host. Without it they are "
+        "refused, unless a principal is anonymous anyway.",
     )
     carrier: Carrier | None = Field(
         default=None,
-        description="What carries gRPC at this listener; by default grpcio on an ingress node, and on the "
-        "others what the transport of the deployment says.",
+        description="Implementation of gRPC at this listener: `grpcio`, or `direct` (HTTP/2 of the "
+        "engine). By default grpcio on an ingress node, and on the others that of `transport`.",
     )
     optional: bool = Field(
-        default=False, description="Whether nothing is opened where the variable of the port has no value."
+        default=False, description="Whether nothing is opened where the variable of the port is unset."
     )
 
     @property
@@ -77,51 +87,65 @@ class Listen(Part):
 
 
 class Slots(Part):
-    """The worker slots of a whole deployment, so that designs can be compared fairly."""
+    """The worker slots of a whole deployment, so that two deployments can be compared at equal capacity."""
 
-    variable: UpperName
-    total: Positive
+    variable: UpperName = Field(description="Variable with the slots of one node.")
+    total: Positive = Field(
+        description="Slots of all nodes and replicas together; the defaults have to add up to it."
+    )
 
 
 class LoadGenerator(Part):
-    """A client that puts load on the deployment and measures the answers; it runs only when asked for."""
+    """A client that puts load on the deployment and measures it, as the compose service `load-generator`."""
 
     command: str = Field(
-        description="Its command. {addresses} are those of the ingress nodes in their order, {ca_file} is "
-        "the authority of their certificates, {results} a folder for what it writes."
+        description="Its command. `{addresses}` are those of the ingress nodes, `{ca_file}` is the "
+        "authority of their certificates, `{results}` the folder for its report."
     )
 
 
 class Node(Part):
     """One kind of process."""
 
-    hosts: Annotated[tuple[LowerName, ...], Field(min_length=1)]
-    replicas: Positive = 1
-    listen: Listen | None = Field(default=None, description="Where it takes gRPC calls.")
-    http: Listen | None = Field(default=None, description="Where it takes HTTP requests.")
+    hosts: Annotated[tuple[LowerName, ...], Field(min_length=1)] = Field(
+        description="Components that run in it; components of one process call each other directly."
+    )
+    replicas: Positive = Field(default=1, description="How many processes of it are started.")
+    listen: Listen | None = Field(default=None, description="Listener for gRPC; without it there is none.")
+    http: Listen | None = Field(
+        default=None,
+        description="Listener for HTTP: routes, `/healthz`, `/readyz`, `/metrics`, `/openapi.json` and "
+        "`/docs`. Without it there is none.",
+    )
     upstreams: dict[UpperName, LowerName] = Field(
-        default={}, description="Variables that hold the address of another node."
+        default={},
+        description="Variables of type address and the node that each points to, one for every node that "
+        "it calls by gRPC.",
     )
     defaults: dict[UpperName, str] = Field(
-        default={}, description="Defaults that differ from environment.yaml."
+        default={}, description="Defaults of this node that differ from `environment.yaml`, as text."
     )
     finds: dict[UpperName, LowerName] = Field(
         default={},
-        description="Variables with the URL of another node, found on the network where they are unset.",
+        description="Variables of type url and the announced node that each points to; where one is unset, "
+        "the node is discovered on the network.",
     )
-    announced: Announced | None = None
+    announced: Announced | None = Field(
+        default=None, description="Announcement by multicast DNS; without it the node is not announced."
+    )
     on_demand: bool = Field(
         default=False,
-        description="Whether it is no process of its own, but assembled in that of whoever needs it.",
+        description="Whether it is no process of the deployment, but assembled inside a program that needs "
+        "it, such as a command line.",
     )
     unless: dict[LowerName, UpperName] = Field(
         default={},
-        description="Hosted components, and for each the variable that leaves it out where it is true.",
+        description="Hosted components, and the variable of type bool that excludes each where it is true.",
     )
     healthcheck: Healthcheck | None = Field(
-        default=None, description="What is checked of it; a node on demand has none."
+        default=None, description="Its healthcheck; only a node on demand has none."
     )
-    doc: Doc | None = None
+    doc: Doc | None = Field(default=None, description="What it is for; for the reference page.")
 
     @property
     def listeners(self) -> dict[Literal["listen", "http"], Listen]:
@@ -135,41 +159,65 @@ class Node(Part):
 
 
 class Routing(Part):
-    """How a client finds the node that owns a key."""
+    """Routing of clients to the one of several equal nodes that owns a key."""
 
-    hash: Literal["sha256"]
-    input: Literal["utf8"]
-    take: Literal["first_8_bytes_big_endian"]
-    owner: Literal["modulo_node_count"]
-    order: UpperName = Field(description="The variable that lists all nodes in their fixed order.")
-    index: UpperName = Field(description="The variable that says which of them a node is.")
-    mints: LowerName = Field(description="The id that a node draws until it owns it.")
-    unkeyed: Literal["round_robin"]
-    keys: dict[MethodRef, LowerName]
-    per_node: tuple[MethodRef, ...] = ()
+    hash: Literal["sha256"] = Field(description="Hash of the key.")
+    input: Literal["utf8"] = Field(description="Encoding of the key before it is hashed.")
+    take: Literal["first_8_bytes_big_endian"] = Field(description="Part of the hash that is the number.")
+    owner: Literal["modulo_node_count"] = Field(description="How the number selects the node.")
+    order: UpperName = Field(
+        description="Variable of type addresses with all nodes, in the order that every client has, too."
+    )
+    index: UpperName = Field(description="Variable with the position of a node in that order, from 0.")
+    mints: LowerName = Field(
+        description="Id that a node generates, again until it owns the new id itself; the key of an entity."
+    )
+    unkeyed: Literal["round_robin"] = Field(description="How a call with an empty key is routed.")
+    keys: dict[MethodRef, LowerName] = Field(
+        description="Methods, and the request field of each that is the key."
+    )
+    per_node: tuple[MethodRef, ...] = Field(
+        default=(),
+        description="Methods that every node answers for itself alone; a client calls the first of its "
+        "nodes.",
+    )
 
 
 class Deployment(Part):
-    """One design of the system."""
+    """One way to run the system: nodes, and how they reach each other."""
 
-    title: Doc
-    doc: Doc
+    title: Doc = Field(description="Its name on the reference page.")
+    doc: Doc = Field(description="What it is for; for the reference page.")
     transport: Literal["grpc", "direct", "in_process"] = Field(
-        description="How components talk to each other: over gRPC by grpcio, over gRPC by the engine's own "
-        "carrier, or within one process. Listeners of ingress nodes stay with grpcio unless `carrier` says "
-        "otherwise."
+        description="How components of different nodes call each other: `grpc` (by grpcio), `direct` (gRPC "
+        "by the engine's own HTTP/2), or `in_process`, where each node has all that it calls."
     )
-    ingress: tuple[LowerName, ...] = Field(description="Nodes that clients outside may reach.")
-    command: str = Field(description="The one start command of each node; {node} is its name.")
-    healthcheck: Timing
-    slots: Slots | None = None
+    ingress: tuple[LowerName, ...] = Field(
+        description="Nodes that clients outside may reach; compose publishes their ports."
+    )
+    command: str = Field(description="Start command of every node; `{node}` is its name.")
+    healthcheck: Timing = Field(description="Timing of all healthchecks.")
+    slots: Slots | None = Field(
+        default=None, description="Worker slots of the deployment; without it they are not added up."
+    )
+    engine: Engine | None = Field(
+        default=None,
+        description="Store engine of all entities in this deployment; by default each is kept as its "
+        "`kept_in` has it. `memory` keeps them in one process and loses them with it; `sqlite` keeps them in "
+        "the file that the variable DATABASE_PATH names, which one process owns.",
+    )
     servers: dict[Literal["postgres", "redis", "s3"], UpperName] = Field(
-        default={}, description="Servers that are started with it unless the variable says where one is."
+        default={},
+        description="Servers that are started with it, each unless its variable has the URL of one.",
     )
-    nodes: Annotated[dict[LowerName, Node], Field(min_length=1)]
-    routing: Routing | None = None
+    nodes: Annotated[dict[LowerName, Node], Field(min_length=1)] = Field(
+        description="Nodes by name; together they host every component."
+    )
+    routing: Routing | None = Field(
+        default=None, description="Routing by key; without it all calls of a client go to its first address."
+    )
     load_generator: LoadGenerator | None = Field(
-        default=None, description="A service of the compose file that is started by its name alone."
+        default=None, description="Load generator, which compose starts only by its name."
     )
 
     @property
@@ -196,6 +244,6 @@ class Deployment(Part):
 
 
 class DeploymentsFile(RootModel[dict[LowerName, Deployment]]):
-    """Every deployment of the system."""
+    """Deployments: nodes and their components, listeners, discovery, start commands and healthchecks."""
 
     model_config = {"frozen": True, "strict": True}

@@ -4,247 +4,308 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from codegen.language.base import Doc, LowerName, MethodRef, Part, TypeName, UpperName
-from codegen.language.persistence import Keeping, Kept, KeptInRedis, KeptInSqlite, Lease
+from codegen.language.lifecycle_values import Ceiling, Fill, Growth, Overrides, Shown
+from codegen.language.persistence import Keeping, Kept, KeptInRedis, KeptInSqlite, Lease, fill_names
 from codegen.language.s3_persistence import KeptInS3
 
-RecordPath = Annotated[
-    str,
-    StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$"),
-    Field(description="A field of the record, or of a message in it.", examples=["policy.first_ms"]),
-]
+RecordPath = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$")]
+"""A field of the record, or of a message in it, as `field.field`."""
 Actors = Annotated[tuple[LowerName, ...], Field(description="Principals that may do it.")]
 
 
 class Due(Part):
-    """An edge that the engine drives by the clock of the store, all due entities in bounded batches."""
+    """A clock that drives a change: the engine sweeps all entities that are due, in bounded batches."""
 
-    at: LowerName | None = Field(default=None, description="Record time at which it is due.")
-    after: UpperName | None = Field(default=None, description="The variable with the seconds to wait on top.")
-    holder_in: UpperName | None = Field(
-        default=None, description="It is due as soon as the holder of the lease is in this state."
+    at: LowerName | None = Field(
+        default=None,
+        description="Record field, a time, after which the change is due; either this or `holder_in`.",
     )
-    by: LowerName = Field(description="The component whose node drives it; it acts as this principal.")
-    every: UpperName = Field(description="The variable with the seconds between two looks.")
-    batch: UpperName | None = Field(default=None, description="The variable with the most of one step.")
-    gives: dict[LowerName, str] = Field(default={}, description="What the edge takes when it is driven so.")
+    after: UpperName | None = Field(
+        default=None, description="Variable with the seconds to add to `at`; none without it."
+    )
+    holder_in: UpperName | None = Field(
+        default=None,
+        description="State of the entity that holds the lease: the change is due while the holder is in "
+        "it, or is gone.",
+    )
+    by: LowerName = Field(
+        description="Component whose nodes sweep, any number of them; it is the actor of the change."
+    )
+    every: UpperName = Field(description="Variable with the seconds between two sweeps.")
+    batch: UpperName | None = Field(
+        default=None,
+        description="Variable with the most entities of one step; by default the engine chooses.",
+    )
+    gives: dict[LowerName, str] = Field(
+        default={},
+        description="Values for `takes` and `reason` when the clock drives the change; `{name}` in a text "
+        "is a field of the record.",
+    )
     grace: UpperName | None = Field(
-        default=None, description="The variable with the seconds after a start in which nothing is due."
+        default=None,
+        description="Variable with the seconds after the store was opened in which nothing is due; none "
+        "without it.",
     )
     on_access: bool = Field(
-        default=False, description="Whether whoever touches an entity for which it is due takes it first."
+        default=False,
+        description="Whether a read or a write of an entity that is due applies the change first, without "
+        "waiting for the sweep.",
     )
-
-
-class Growth(Part):
-    """A number that grows each time, rounded up."""
-
-    times: Annotated[float, Field(gt=1.0)]
-    most: UpperName = Field(description="The variable with the most it may become.")
-
-
-class Fill(Part):
-    """A value that depends on another field of the record: one variable for each value of an enum."""
-
-    by: LowerName = Field(description="Record field, an enum.")
-    of: dict[UpperName, UpperName] = Field(description="Its values, and the variable of each.")
-
-
-class Ceiling(Part):
-    """How many entities an index may hold before no more are created; the condition has role store_full."""
-
-    index: LowerName
-    most: UpperName = Field(description="The variable with the number; 0 is no limit.")
 
 
 class Creation(Part):
-    """How an entity comes to be, in its initial state."""
+    """The creation of an entity, in its initial state."""
 
-    by: Actors
-    via: MethodRef | None = None
-    trigger: Doc
+    by: Actors = Field(description="Principals that may create one.")
+    via: MethodRef | None = Field(
+        default=None,
+        description="Method by which they create it; without one they have the store itself.",
+    )
+    trigger: Doc = Field(description="When it is created; for the reference page.")
     stamps: tuple[LowerName, ...] = Field(
-        default=(), description="Record times set with it; in S3 the age of a lease stays if it lies ahead."
+        default=(),
+        description="Record fields, times, that are set to now; the time before which an entity cannot be "
+        "claimed stays if it lies ahead.",
     )
     copies: dict[LowerName, LowerName] = Field(
-        default={}, description="Record fields that begin as another field of the record does."
+        default={}, description="Record fields, and the field that each has its first value from."
     )
     fills: dict[LowerName, Fill] = Field(
-        default={}, description="What stands in for a record field that was not given."
+        default={}, description="Optional record fields, and the default of each where it was not given."
     )
-    refuses: Ceiling | None = None
+    refuses: Ceiling | None = Field(
+        default=None, description="The most that there may be; without it there is no limit."
+    )
 
 
 class Deletion(Part):
-    """How an entity is taken back."""
+    """The deletion of an entity with its record."""
 
-    by: Actors
-    via: MethodRef | None = None
-    trigger: Doc
-    from_: Annotated[tuple[UpperName, ...], Field(alias="from", min_length=1)]
-    due: Due | None = None
+    by: Actors = Field(description="Principals that may delete one.")
+    via: MethodRef | None = Field(
+        default=None, description="Method by which they delete it; without one they have the store itself."
+    )
+    trigger: Doc = Field(description="When it is deleted; for the reference page.")
+    from_: Annotated[tuple[UpperName, ...], Field(min_length=1)] = Field(
+        alias="from", description="States in which it may be deleted."
+    )
+    due: Due | None = Field(default=None, description="Clock that deletes it; without one it stays.")
     unless_holding: LowerName | None = Field(
         default=None,
-        description="An entity of which none may be leased to it; the condition has role still_held.",
+        description="Leased entity whose holder this one is: while it holds a lease, the deletion raises "
+        "the condition of role `still_held`.",
     )
 
 
 class Take(Part):
-    """A record field that keeps what the driving request says."""
+    """A record field whose value comes from the request of the change."""
 
-    from_: LowerName = Field(alias="from", description="The request field.")
-    default: str = Field(default="", description="Stands in for an empty one.")
-    keep_first: bool = Field(default=False, description="What the record has already is not replaced.")
+    from_: LowerName = Field(alias="from", description="Name of the value in the request.")
+    default: str = Field(
+        default="",
+        description="Value where the request has none or an empty one, such as a reason of `errors.yaml`; "
+        "without it the field is unset.",
+    )
+    keep_first: bool = Field(
+        default=False, description="Whether a value that the record has already is kept."
+    )
 
 
 class Backoff(Part):
-    """How long an entity waits: `base` after the first failure, then twice as long each time."""
+    """The wait before the next attempt: `base` after the first failure, longer by a factor each time."""
 
-    until: LowerName = Field(description="Record time that says when the wait is over.")
-    count: LowerName = Field(description="Record field that counts the failures.")
+    until: LowerName = Field(description="Record field that gets the time at which the wait ends.")
+    count: LowerName = Field(description="Record field with the number of failures.")
     base: UpperName | RecordPath = Field(
-        description="The variable with the seconds after the first failure, or where the record has "
+        description="Wait after the first failure: a variable in seconds, or a path of the record in "
         "milliseconds."
     )
     max: UpperName | RecordPath = Field(
-        description="The variable with the most seconds, or where the record has milliseconds."
+        description="Longest wait: a variable in seconds, or a path of the record in milliseconds."
     )
     times: RecordPath | None = Field(
-        default=None, description="Where the record has by what a wait is multiplied for the next."
+        default=None, description="Path of the record with the factor of each further wait; 2 by default."
     )
     jitter: RecordPath | None = Field(
         default=None,
-        description="Where the record has the fraction by which a wait is longer or shorter at random, "
-        "never over the most.",
+        description="Path of the record with the fraction, 0 to 1, by which a wait is longer or shorter at "
+        "random, up to `max`; without it there is no jitter.",
     )
 
 
 class GiveUp(Part):
-    """The edge that is taken when an entity has failed too often, or for good.
+    """Max attempts: the dead-letter edge that is taken when an entity has failed too often, or for good.
 
-    It leaves the state that the edge leads to, and both are taken in one step; or it leaves the same state as
-    the edge, and is taken in its place.
+    It starts at the target of the failing edge, and both are taken in one step; or at its source, and is
+    taken in its place.
     """
 
-    with_: LowerName = Field(alias="with", description="The transition that ends it.")
-    count: LowerName = Field(description="Record field that counts the failures.")
+    with_: LowerName = Field(alias="with", description="The dead-letter edge, a transition of this entity.")
+    count: LowerName = Field(description="Record field with the number of failures.")
     less: LowerName | None = Field(
         default=None,
-        description="Record field with how many of those counted were no failures; it is subtracted.",
+        description="Record field with how many of those counted were no failures, which is subtracted.",
     )
     limit: UpperName | LowerName = Field(
-        description="The variable, or the record field, with the most failures that are not the last."
+        description="Variable, or record field, with the most failures that are followed by another attempt."
     )
 
 
 class Transition(Part):
-    """One edge of the lifecycle."""
+    """One edge of the lifecycle. Everything that it writes is written in one step with the state."""
 
-    from_: UpperName = Field(alias="from")
-    to: UpperName
-    by: Actors
-    trigger: Doc
-    via: MethodRef | None = Field(default=None, description="Where it differs from the entity's driven_by.")
-    when: tuple[LowerName, ...] = Field(default=(), description="Flags of the record that must be set.")
-    where: dict[LowerName, UpperName] = Field(default={}, description="Enum fields that must be so.")
+    from_: UpperName = Field(alias="from", description="State that it leaves.")
+    to: UpperName = Field(description="State that it leads to.")
+    by: Actors = Field(description="Actors: principals that may take it.")
+    trigger: Doc = Field(description="When it is taken; for the reference page.")
+    via: MethodRef | None = Field(
+        default=None, description="Method by which actors take it, where it is not `driven_by` of the entity."
+    )
+    when: tuple[LowerName, ...] = Field(
+        default=(), description="Record fields of type bool that must be true; else the edge does not apply."
+    )
+    where: dict[LowerName, UpperName] = Field(
+        default={},
+        description="Record fields, enums, and the value that each must have; else the edge does not apply.",
+    )
     by_name: bool = Field(
         default=False,
-        description="Whether it leads where another leads; it is taken where a handler names it, and by "
-        "those who may not take the other.",
+        description="Whether it has source and target of another edge; then it is taken by its name, or by "
+        "actors that may not take the other one.",
     )
     after: tuple[MethodRef, ...] = Field(
         default=(),
-        description="Calls that the actor completes first, in order and within the same call; kept by the "
-        "engine of the actor, as the holder of the entity cannot know of them.",
+        description="Methods that the actor calls first, in this order and within the same inbound call; "
+        "the typed client of the actor enforces it.",
     )
-    stamps: tuple[LowerName, ...] = Field(default=(), description="Record times set when it applies.")
-    sets: dict[LowerName, bool | int | str] = Field(default={}, description="Record fields set with it.")
-    takes: dict[LowerName, Take] = Field(default={}, description="Record fields taken from the request.")
+    stamps: tuple[LowerName, ...] = Field(
+        default=(), description="Record fields, times, that are set to now."
+    )
+    sets: dict[LowerName, bool | int | str] = Field(
+        default={}, description="Record fields, and the fixed value that each gets."
+    )
+    takes: dict[LowerName, Take] = Field(
+        default={}, description="Record fields whose values come from the request."
+    )
     copies: dict[LowerName, LowerName] = Field(
-        default={}, description="Record fields that become what another field of the record is."
+        default={}, description="Record fields, and the field that each gets the old value of."
     )
     clears: tuple[LowerName, ...] = Field(default=(), description="Optional record fields that become unset.")
-    grows: dict[LowerName, Growth] = Field(default={}, description="Numbers of the record that grow.")
-    counts: LowerName | None = Field(default=None, description="Record field that it adds 1 to.")
-    waits: Backoff | None = None
-    gives_up: GiveUp | None = None
-    due: Due | None = None
+    grows: dict[LowerName, Growth] = Field(
+        default={}, description="Record fields, numbers, that grow by a factor."
+    )
+    counts: LowerName | None = Field(default=None, description="Record field, a number, that is incremented.")
+    waits: Backoff | None = Field(
+        default=None, description="Backoff in the target state; without it the entity is free at once."
+    )
+    gives_up: GiveUp | None = Field(
+        default=None, description="Max attempts; without it the edge can be taken any number of times."
+    )
+    due: Due | None = Field(
+        default=None, description="Clock that drives it; without one only actors take it."
+    )
     also_due: Due | None = Field(default=None, description="A second clock that drives it.")
     reason: LowerName | None = Field(
-        default=None, description="What it is given that says why; history and metrics have it."
+        default=None,
+        description="Name of the value in the request that says why; history and metrics have it.",
     )
 
 
 class Shift(Part):
-    """A change that leaves the state as it is, in one step with the indexes that it touches."""
+    """A change of fields that leaves the state as it is, in one step with the indexes."""
 
-    in_: Annotated[tuple[UpperName, ...], Field(alias="in", min_length=1)]
-    by: Actors
-    trigger: Doc
-    where: dict[LowerName, UpperName] = Field(default={}, description="Enum fields that must be so.")
-    stamps: tuple[LowerName, ...] = ()
-    sets: dict[LowerName, bool | int | str] = {}
-    takes: dict[LowerName, Take] = {}
-    clears: tuple[LowerName, ...] = ()
-    fenced: bool = Field(default=False, description="Only the holder of the lease may do it.")
-    due: Due | None = None
-
-
-class Overrides(Part):
-    """Values that stand in for those of variables for some entities, told apart by a text of the record."""
-
-    by: LowerName = Field(description="Record field that is compared.")
-    for_: dict[str, dict[UpperName, int | float]] = Field(
-        alias="for", description="Texts, and for each the variables of its waits and limits that differ."
+    in_: Annotated[tuple[UpperName, ...], Field(min_length=1)] = Field(
+        alias="in", description="States in which it applies."
     )
-
-
-class Shown(Part):
-    """What outsiders are told of a state."""
-
-    enum: TypeName
-    as_: dict[UpperName, UpperName] = Field(alias="as", description="States and the value each is shown as.")
+    by: Actors = Field(description="Actors: principals that may make it.")
+    trigger: Doc = Field(description="When it is made; for the reference page.")
+    where: dict[LowerName, UpperName] = Field(
+        default={},
+        description="Record fields, enums, and the value that each must have; else the shift does not apply.",
+    )
+    stamps: tuple[LowerName, ...] = Field(
+        default=(), description="Record fields, times, that are set to now."
+    )
+    sets: dict[LowerName, bool | int | str] = Field(
+        default={}, description="Record fields, and the fixed value that each gets."
+    )
+    takes: dict[LowerName, Take] = Field(
+        default={}, description="Record fields whose values come from the request."
+    )
+    clears: tuple[LowerName, ...] = Field(default=(), description="Optional record fields that become unset.")
+    fenced: bool = Field(
+        default=False, description="Whether it needs the lease: owner and fence are checked."
+    )
+    due: Due | None = Field(
+        default=None, description="Clock that drives it; without one only actors make it."
+    )
 
 
 class Entity(Part):
-    """Something with a life: a key, a record, states and transitions."""
+    """A thing with a lifecycle: a key, a record, states and transitions."""
 
-    doc: Doc
-    key: LowerName
-    record: TypeName = Field(description="The message that holds its fields.")
-    status: LowerName = Field(description="The enum field of the record that holds its state.")
-    held_by: LowerName = Field(description="The component that applies its transitions.")
+    doc: Doc = Field(description="What it is; for the reference page.")
+    key: LowerName = Field(description="Record field, a string, that identifies it and never changes.")
+    record: TypeName = Field(description="Message of `types.yaml` with its fields.")
+    status: LowerName = Field(description="Record field, an enum, that has its state.")
+    held_by: LowerName = Field(description="Component whose handler gets its store and applies transitions.")
     shared_with: tuple[LowerName, ...] = Field(
-        default=(), description="Further components that apply them, where a server keeps the entities."
+        default=(),
+        description="Further components that have its store, where a server keeps the entities.",
     )
-    kept_in: Keeping | None = Field(default=None, description="Where it is kept; in memory unless said.")
-    shown: Shown | None = None
-    lease: Lease | None = None
-    overrides: Overrides | None = None
+    kept_in: Keeping | None = Field(
+        default=None, description="Store and physical names; without it entities are in memory."
+    )
+    shown: Shown | None = Field(
+        default=None, description="Public status; without it clients see the states themselves."
+    )
+    lease: Lease | None = Field(
+        default=None, description="Time-limited ownership in one state; without it nothing is claimed."
+    )
+    overrides: Overrides | None = Field(
+        default=None, description="Other backoffs and limits for some entities, by a text of the record."
+    )
     listed_by: LowerName | None = Field(
-        default=None, description="Record time that orders listings; ties are broken by the key."
+        default=None,
+        description="Record field, a time, that orders lists, then the key; without it the key alone.",
     )
-    retention: LowerName | None = Field(default=None, description="The policy that bounds terminal records.")
+    revision: LowerName | None = Field(
+        default=None,
+        description="Record field, a number, that counts the writes of an entity; a bucket has it in "
+        "`kept_in`.",
+    )
+    retention: LowerName | None = Field(
+        default=None,
+        description="Policy of `policies.retention` that bounds terminal entities in memory; without it "
+        "all are kept.",
+    )
     driven_by: MethodRef | None = Field(
-        default=None, description="The method through which actors move it; without one they have the store."
+        default=None,
+        description="Method by which actors take its transitions; without one they have the store itself.",
     )
-    initial: UpperName
-    terminal: tuple[UpperName, ...]
+    initial: UpperName = Field(description="State of a new entity.")
+    terminal: tuple[UpperName, ...] = Field(
+        description="States that no transition leaves; an empty list where there is none."
+    )
     failed: tuple[UpperName, ...] = Field(
         default=(),
-        description="States in which it has not come to what was wanted. Where a transition that gives up "
-        "leads to is such a state without being named. `charter … --watch` ends there with exit code 4.",
+        description="States that count as failures, in which `charter … --watch` ends with exit code 4; "
+        "the targets of dead-letter edges are such states anyway.",
     )
     terminal_race: Literal["first_wins"] = Field(
-        default="first_wins", description="Which of two racing terminal writes stands."
+        default="first_wins",
+        description="Which of two concurrent transitions to a terminal state applies: the first.",
     )
-    create: Creation
-    delete: Deletion | None = None
-    transitions: dict[LowerName, Transition]
+    create: Creation = Field(description="Its creation.")
+    delete: Deletion | None = Field(
+        default=None, description="Its deletion; without it nothing deletes an entity but its retention."
+    )
+    transitions: dict[LowerName, Transition] = Field(description="Edges by name.")
     shifts: dict[LowerName, Shift] = Field(
-        default={}, description="Changes that leave the state as it is; Redis and S3 have them."
+        default={}, description="Changes that leave the state as it is, by name; no edge has the same name."
     )
 
     @property
@@ -297,6 +358,14 @@ class Entity(Part):
 
 
 class LifecycleFile(Part):
-    """Every entity of the system."""
+    """Entities: their states, transitions and actors, leases and clocks, and where they are kept."""
 
-    entities: dict[LowerName, Entity]
+    entities: dict[LowerName, Entity] = Field(description="Entities by name.")
+
+    @model_validator(mode="after")
+    def _fill_names(self) -> LifecycleFile:
+        entities = {
+            name: row.model_copy(update={"kept_in": fill_names(name, row.kept_in)}) if row.kept_in else row
+            for name, row in self.entities.items()
+        }
+        return self.model_copy(update={"entities": entities})

@@ -12,111 +12,218 @@ from codegen.language.s3_persistence import KeptInS3
 KeyPattern = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z][a-z0-9_]*(:([a-z][a-z0-9_]*|\{[a-z][a-z0-9_]*\}))*$"),
-    Field(
-        description="Name of a key in Redis; each {name} is a field of the record.",
-        examples=["tasks:{task_id}", "queue:{effective_priority}"],
-    ),
+    Field(description="Name of a key in Redis; each `{name}` is a field of the record."),
 ]
 
 
-class Kept(Part):
-    """Where entities are kept, and what of it outlives every process."""
-
-    store: Literal["postgres"]
-    url: UpperName = Field(description="The variable that says where the server is.")
-    table: LowerName
-    history: LowerName = Field(description="The append-only table of all transitions.")
-    unique: tuple[LowerName, ...] = Field(default=(), description="Record fields that no two entities share.")
-
-
 class Parts(Part):
-    """An index that is also kept apart for each set of texts that occurs, so that one never hides another."""
+    """Partitions of an index by a set of capabilities, so that a claim reads only those that it can run."""
 
-    by: LowerName = Field(description="Record field, a list of texts.")
-    key: KeyPattern = Field(description="Each {name} is a field; {signature} stands for the set of texts.")
-    known: KeyPattern = Field(description="The hash of all sets that occur, by signature.")
+    by: LowerName = Field(description="Record field, a list of texts: the capabilities that an entity needs.")
+    key: KeyPattern = Field(
+        description="Key of a partition; `{signature}` stands for the set of texts, each other `{name}` is "
+        "a field of the record."
+    )
+    known: KeyPattern = Field(description="Key of the hash of all sets that occur, by signature.")
 
 
 class Index(Part):
-    """A set of the keys of entities, kept in step with them by every script."""
+    """A sorted set of the keys of entities, updated in one step with every change of them."""
 
-    key: KeyPattern
-    in_: Annotated[tuple[UpperName, ...], Field(alias="in", min_length=1)]
+    key: KeyPattern = Field(
+        description="Key of the set; a `{name}`, an enum or the owner of the lease, makes a set for each "
+        "value."
+    )
+    in_: Annotated[tuple[UpperName, ...], Field(min_length=1)] = Field(
+        alias="in", description="States whose entities are in it."
+    )
     score: LowerName | None = Field(
-        default=None, description="Record time that orders it; without one it is a plain set."
+        default=None, description="Record field, a time, that orders it; without one it is a plain set."
     )
-    only_if: LowerName | None = Field(default=None, description="Optional record field that must be set.")
+    only_if: LowerName | None = Field(
+        default=None, description="Optional record field: only entities in which it is set are in the index."
+    )
     only_unless: LowerName | None = Field(
-        default=None, description="Optional record field that must be unset."
+        default=None,
+        description="Optional record field: only entities in which it is unset are in the index.",
     )
-    parts: Parts | None = None
+    parts: Parts | None = Field(
+        default=None, description="Partitions by capabilities; without them the index is one set."
+    )
 
 
 class Remembered(Part):
-    """A field of which no two entities share a value for some time."""
+    """A unique field whose values are remembered for some time."""
 
-    key: KeyPattern
-    seconds: UpperName = Field(description="The variable with the seconds for which it is remembered.")
+    key: KeyPattern = Field(description="Key with the entity of a value; `{name}` is the field.")
+    seconds: UpperName = Field(
+        description="Variable with the seconds for which a creation with the same value finds the first "
+        "entity."
+    )
 
 
 class Outbox(Part):
-    """A stream of all changes, and the tables of another store that they are written to."""
+    """A stream of all transitions, written in one step with each, and its history tables in PostgreSQL."""
 
-    stream: KeyPattern
-    url: UpperName = Field(description="The variable that says where the PostgreSQL server is.")
-    table: LowerName = Field(description="The table of all changes.")
-    ended: LowerName = Field(description="The table of the records of entities that ended.")
-    by: LowerName = Field(description="The component whose node writes them.")
+    stream: KeyPattern = Field(description="Key of the stream in Redis.")
+    url: UpperName = Field(description="Variable of type url with the address of the PostgreSQL server.")
+    table: LowerName = Field(description="Table of all transitions: the audit trail.")
+    ended: LowerName = Field(description="Table with the last records of entities in a terminal state.")
+    by: LowerName = Field(description="Component whose nodes write the stream to the tables.")
     expires: UpperName | None = Field(
         default=None,
-        description="The variable with the seconds for which the history of what has ended is kept; 0, and "
-        "none, is for ever.",
+        description="Variable with the seconds for which the tables keep entities that have ended; with 0, "
+        "or without it, for ever.",
     )
 
 
 class KeptInRedis(Part):
-    """Entities as hashes, each change one script, with the indexes that are found below."""
+    """Entities as hashes in Redis, each change one Lua script."""
 
-    store: Literal["redis"]
-    url: UpperName = Field(description="The variable that says where the server is.")
+    store: Literal["redis"] = Field(description="The engine.")
+    url: UpperName = Field(description="Variable of type url with the address of the server.")
     prefix: UpperName | None = Field(
-        default=None, description="The variable with what every key begins with."
+        default=None,
+        description="Variable with the prefix of every key; with a hash tag, as `{name}:`, all keys are in "
+        "one slot of a cluster.",
     )
-    hash: KeyPattern
-    sequence: LowerName = Field(description="Record field that counts the changes.")
+    hash: KeyPattern = Field(description="Key of the hash of an entity; it has the key of the entity in it.")
+    sequence: LowerName = Field(description="Record field, a number, that counts the changes.")
     trace: LowerName | None = Field(
-        default=None, description="Record field with the trace that it belongs to."
+        default=None, description="Record field with the id of its trace, for log lines and history."
     )
     expires: UpperName | None = Field(
-        default=None, description="The variable with the seconds for which ended entities are kept."
+        default=None,
+        description="Variable with the seconds for which entities in a terminal state are kept; without "
+        "it, for ever.",
     )
     replicas: UpperName | None = Field(
         default=None,
-        description="The variable with how many replicas must have a new entity before anybody is told of "
-        "it; 0 is none.",
+        description="Variable with the number of replicas that must have a new entity before its creation "
+        "is acknowledged; 0, or without it, none.",
     )
-    unique: dict[LowerName, Remembered] = {}
-    indexes: dict[LowerName, Index] = {}
+    unique: dict[LowerName, Remembered] = Field(
+        default={}, description="Record fields of which no two entities share a value for some time."
+    )
+    indexes: dict[LowerName, Index] = Field(
+        default={}, description="Indexes by name, for claims, clocks, lists and gauges."
+    )
     wakes: KeyPattern | None = Field(
-        default=None, description="The channel that is told when there is something to be leased again."
+        default=None,
+        description="Channel for wake-ups: a hint that there may be something to claim. Without it workers "
+        "poll.",
     )
-    metrics: KeyPattern | None = Field(default=None, description="The hash in which scripts count.")
-    outbox: Outbox | None = None
+    metrics: KeyPattern | None = Field(
+        default=None, description="Key of the hash with the counters of `metrics.yaml`."
+    )
+    outbox: Outbox | None = Field(
+        default=None, description="Outbox for the history in PostgreSQL; without it there is no history."
+    )
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that only this store needs."""
+        own = (self.url, self.prefix, self.replicas, self.outbox.url if self.outbox else None)
+        return tuple(name for name in own if name)
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What it says about the meaning of entities, for any store."""
+        remembered = {name: row.seconds for name, row in self.unique.items()}
+        return {"unique_for": remembered, "indexes": self.indexes, "expires": self.expires}
 
 
-class KeptInSqlite(Part):
-    """Entities in a file that one process owns, for a system that has no server to lean on."""
+class StoredWords(Part):
+    """Uniqueness, indexes and retention of entities, beside the physical names of a store."""
 
-    store: Literal["sqlite"]
-    path: UpperName = Field(description="The variable that says where the file is.")
-    table: LowerName
+    unique: tuple[LowerName, ...] = Field(
+        default=(),
+        description="Record fields of which no two entities share a value, each by itself; a creation with "
+        "a known value finds the first entity.",
+    )
+    unique_for: dict[LowerName, UpperName] = Field(
+        default={},
+        description="Record fields of which no two entities share a value for some time, and the variable "
+        "with the seconds.",
+    )
+    indexes: dict[LowerName, Index] = Field(
+        default={}, description="Indexes by name, for the order of claims and for limits."
+    )
+    expires: UpperName | None = Field(
+        default=None,
+        description="Variable with the seconds for which entities in a terminal state are kept; without "
+        "it, for ever.",
+    )
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What it says about the meaning of entities, for any store."""
+        return {name: getattr(self, name) for name in StoredWords.model_fields}
+
+
+class Kept(StoredWords):
+    """Entities as rows of a table in PostgreSQL."""
+
+    store: Literal["postgres"] = Field(description="The engine.")
+    url: UpperName = Field(
+        default="DATABASE_URL", description="Variable of type url with the address of the server."
+    )
+    table: LowerName = Field(
+        default="",
+        description="Table of the entities, a column for each field of the record; `<entity>s` by default.",
+    )
+    history: LowerName = Field(
+        default="",
+        description="Append-only table of all transitions: the audit trail; `<entity>_history` by default.",
+    )
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that only this store needs."""
+        return (self.url,)
+
+
+class KeptInSqlite(StoredWords):
+    """Entities as rows of a SQLite file, which one process owns."""
+
+    store: Literal["sqlite"] = Field(description="The engine.")
+    path: UpperName = Field(default="DATABASE_PATH", description="Variable of type data_path with the file.")
+    table: LowerName = Field(default="", description="Table of the entities; `<entity>s` by default.")
     history: LowerName | None = Field(
-        default=None, description="The table of all transitions, if one is kept."
+        default=None,
+        description="Table of all transitions: the audit trail. By default `<entity>_history` where "
+        "`table` is not named either, and else none.",
     )
-    unique: tuple[LowerName, ...] = Field(default=(), description="Record fields that no two entities share.")
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that only this store needs."""
+        return (self.path,)
 
 
 _STORES = ("postgres", "redis", "sqlite", "s3")
+_TABLES = {"table": "{entity}s", "history": "{entity}_history"}
+DEFAULTS: dict[str, dict[str, str]] = {"postgres": _TABLES, "sqlite": _TABLES}
+"""Names in each store where a spec leaves it to us to choose them, which it does by naming no table."""
+
+
+def fill_names(entity: str, keeping: Keeping) -> Keeping:
+    """Return what a spec says about the store of an entity with the names that it leaves out."""
+    if "table" in keeping.model_fields_set or keeping.store not in DEFAULTS:
+        return keeping
+    names = _name_defaults(entity, keeping.store)
+    unsaid = {word: name for word, name in names.items() if word not in keeping.model_fields_set}
+    return keeping.model_copy(update=unsaid)
+
+
+def keep_in_sqlite(entity: str, keeping: Keeping | None) -> KeptInSqlite:
+    """Return how a SQLite file keeps an entity that is kept elsewhere by default: with the same words."""
+    words = keeping.words if keeping is not None else {}
+    return KeptInSqlite(store="sqlite", **_name_defaults(entity, "sqlite"), **words)
+
+
+def _name_defaults(entity: str, store: str) -> dict[str, Any]:
+    return {word: name.format(entity=entity) for word, name in DEFAULTS[store].items()}
 
 
 def _find_store(value: Any) -> str:
@@ -134,55 +241,78 @@ Keeping = Annotated[
 
 
 class Holder(Part):
-    """The entity that a lease is booked on."""
+    """The entity that holds leases: a worker with a capacity and capabilities."""
 
-    entity: LowerName
-    in_: Annotated[tuple[UpperName, ...], Field(alias="in", min_length=1)] = Field(
-        description="The states in which it is given more."
+    entity: LowerName = Field(description="The entity; its key is the owner of the leases.")
+    in_: Annotated[tuple[UpperName, ...], Field(min_length=1)] = Field(
+        alias="in", description="States in which it may claim."
     )
-    capacity: LowerName = Field(description="Field of its record with the most leases it holds at a time.")
-    offers: LowerName = Field(description="Field of its record, a list of texts, with what it is able to do.")
+    capacity: LowerName = Field(
+        description="Field of its record with the most leases that it may hold at a time."
+    )
+    offers: LowerName = Field(description="Field of its record, a list of texts, with its capabilities.")
     needs: LowerName = Field(
-        description="Field of the leased entity, a list of texts, all of which it must offer."
+        description="Field of the leased entity, a list of texts, with the capabilities that a holder needs."
     )
-    booked: LowerName = Field(description="The index, a plain set, with what it holds.")
-    taken: KeyPattern | None = Field(
-        default=None,
-        description="The set of what was taken from it until it asks; each {name} is a field of its record.",
-    )
-    idle: KeyPattern | None = Field(
-        default=None,
-        description="The hash of those that wait for one; what is created is handed to one of them at once.",
+    booked: LowerName = Field(
+        default="",
+        description="Index of the leased entity, a plain set by owner, with its leases; Redis needs one.",
     )
 
 
 class Lease(Part):
-    """Time-limited ownership. Who enters the state takes the lease; only its holder writes until it ends."""
+    """Time-limited ownership in one state. A claim takes it; name and fence prove it until it ends."""
 
-    state: UpperName
-    owner: LowerName = Field(description="Record field with the holder's name.")
-    expires: LowerName = Field(default="", description="Record time at which it ends.")
+    state: UpperName = Field(description="The leased state; the edge into it is the claim.")
+    owner: LowerName = Field(description="Record field with the name of the owner.")
+    expires: LowerName = Field(
+        default="", description="Record field, a time, at which the lease ends; either this or `renewed`."
+    )
     renewed: LowerName | None = Field(
         default=None,
-        description="Record time that the holder moves on instead; the lease ends so many seconds after it.",
+        description="Record field, a time, of the last renewal; the lease ends `seconds` after it, by an "
+        "edge that is due then.",
     )
-    fence: LowerName = Field(description="Record field that counts how often it was taken.")
-    seconds: UpperName | LowerName = Field(description="The variable, or the record field, with its length.")
-    oldest_by: LowerName = Field(description="Record time by which the next entity is chosen.")
+    fence: LowerName = Field(
+        description="Record field, a number, that is incremented by every claim, so that an owner whose "
+        "lease has ended is refused."
+    )
+    seconds: UpperName | LowerName = Field(
+        description="Length of the lease in seconds: a variable, or a record field in lower case."
+    )
+    oldest_by: LowerName = Field(
+        description="Record field, a time, by which the oldest entity is claimed first; where an edge "
+        "waits until it, none is claimed before it."
+    )
     first: tuple[UpperName, ...] = Field(
-        default=(), description="Values of the enum in the key of the index, in the order they are served."
+        default=(),
+        description="Priorities: values of the enum in the key of `index`, in the order in which they are "
+        "claimed. Any other value is never claimed.",
     )
-    index: LowerName | None = Field(default=None, description="The index whose entities are free.")
+    index: LowerName | None = Field(
+        default=None,
+        description="Index of the entities that can be claimed; without it all in the state before the "
+        "claim can be.",
+    )
     paused: KeyPattern | None = Field(
-        default=None, description="The set of those values that are not served at present."
+        default=None,
+        description="Key of the set of priorities that are paused; without it none can be paused.",
     )
-    holder: Holder | None = None
+    holder: Holder | None = Field(
+        default=None, description="The entity that is the owner; without it any name can be one."
+    )
     keeps_owner: bool = Field(
-        default=False, description="Whether entities that are not free again still name their last holder."
+        default=False,
+        description="Whether the record keeps the last owner after the lease, unless the entity can be "
+        "claimed again.",
     )
     token: LowerName | None = Field(
-        default=None, description="Record field that has a fresh UUID at each taking, and nothing otherwise."
+        default=None,
+        description="Optional record field that has a new UUID while the entity is leased, a different one "
+        "for each claim.",
     )
     only: LowerName | None = Field(
-        default=None, description="Record text by which a taker tells whether it is able to take an entity."
+        default=None,
+        description="Record field, a text, with the capability that a claim needs; without it every claim "
+        "fits.",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -13,119 +13,157 @@ ObjectKey = Annotated[
     StringConstraints(
         pattern=r"^[a-z][a-z0-9_-]*(/([a-z0-9_-]+|\{[a-z][a-z0-9_]*\})(\.[a-z0-9]+)?)+$",
     ),
-    Field(
-        description="Key of an object; each {name} is a field of the record.",
-        examples=["tasks/{shard}/{id}.json", "ready/{shard}/{available_at}/{id}"],
-    ),
 ]
-PlainKey = Annotated[
-    str,
-    StringConstraints(pattern=r"^[a-z][a-z0-9_-]*(/[a-z0-9_-]+(\.[a-z0-9]+)?)+$"),
-    Field(description="Key of the only object of its kind.", examples=["sweeps/last.json"]),
-]
+"""Key of an object; each `{name}` is a field of the record."""
+PlainKey = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*(/[a-z0-9_-]+(\.[a-z0-9]+)?)+$")]
+"""Key of the only object of its kind."""
 TagText = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:/=+@-]{1,128}$")]
 
 
 class Shard(Part):
-    """By what entities are kept apart: the first hex digits of their keys."""
+    """Shards of entities, by the first hex digits of their keys."""
 
     field: LowerName = Field(description="Record field that has the digits.")
-    digits: Annotated[int, Field(ge=1, le=3)] = 1
+    digits: Annotated[int, Field(ge=1, le=3)] = Field(
+        default=1, description="Number of hex digits: 1 makes 16 shards, 3 make 4096."
+    )
 
 
 class Schema(Part):
-    """By which layout an object was written."""
+    """The version of the layout in every object."""
 
-    field: LowerName = Field(description="Record field with the number.")
-    value: Positive
+    field: LowerName = Field(description="Record field, a number, with the version.")
+    value: Positive = Field(description="The version that is written.")
 
 
 class KeyIndex(Part):
-    """Small objects that hint at entities in some states. A hint is never trusted without a look."""
+    """Hints: small objects whose keys point to entities in some states. The entity itself is the truth."""
 
     key: ObjectKey = Field(
-        description="A time of the record stands for minutes since the epoch, in 10 digits; the last part is "
-        "the key of the entity."
+        description="Key of a hint; each `{name}` is a record field, a time as minutes since the epoch in "
+        "10 digits, and the last part is the key of the entity."
     )
-    in_: Annotated[tuple[UpperName, ...], Field(alias="in", min_length=1)]
+    in_: Annotated[tuple[UpperName, ...], Field(min_length=1)] = Field(
+        alias="in", description="States whose entities have a hint."
+    )
 
 
 class Polling(Part):
-    """Where those who take leases look for what is free."""
+    """How a claim finds entities."""
 
-    index: LowerName
+    index: LowerName = Field(description="Index of the entities that can be claimed.")
     mode: UpperName = Field(
-        description="The variable with index-only, hybrid (all objects are looked at where hints are "
-        "missing) or log-scan (hints are not looked at)."
+        description="Variable with `index-only`, `hybrid` (objects are listed after the hints, so that an "
+        "entity without a hint is found) or `log-scan` (objects alone)."
     )
-    page: UpperName = Field(description="The variable with how many hints a listing has.")
-    scan_page: UpperName = Field(description="The variable with how many objects a listing has.")
+    page: UpperName = Field(description="Variable with the hints of one listing.")
+    scan_page: UpperName = Field(description="Variable with the objects of one listing.")
 
 
 class Repairing(Part):
-    """Who adds hints that are missing and removes those that are wrong. Entities stay as they are."""
+    """Repair of hints: missing ones are added, wrong ones removed. Entities are not changed."""
 
-    by: LowerName = Field(description="The component whose node does it.")
-    every: UpperName = Field(description="The variable with the seconds between two rounds; 0 is never.")
-    page: UpperName = Field(description="The variable with how many objects a listing has.")
+    by: LowerName = Field(description="Component whose nodes repair.")
+    every: UpperName = Field(description="Variable with the seconds between two repairs; 0 is never.")
+    page: UpperName = Field(description="Variable with the objects of one listing.")
     mark: PlainKey | None = Field(
         default=None,
-        description="The object that says when the last whole round began. While it is fresh, those who look "
-        "in mode hybrid leave alone what is older; without the word they look at everything.",
+        description="Object with the checkpoint of the last complete repair, so that `hybrid` lists only "
+        "objects that changed after it; without it all objects are listed.",
     )
 
 
 class Large(Part):
-    """JSON of the record that has an object of its own where it is long."""
+    """Large JSON fields in objects of their own."""
 
-    over: LowerName = Field(description="The limit; what is longer goes there.")
+    over: LowerName = Field(
+        description="Limit, in bytes, above which the JSON of a field has its own object."
+    )
     refs: Annotated[dict[LowerName, LowerName], Field(min_length=1)] = Field(
-        description="JSON fields, and for each the field that says where its value is: an optional message "
+        description="JSON fields, and for each the field that refers to its object: an optional message "
         "with the texts `key` and, optional, `version`."
     )
-    object: ObjectKey = Field(description="Here {field} stands for the name of the field.")
+    object: ObjectKey = Field(
+        description="Key of such an object; `{field}` is the name of the field, each other `{name}` a "
+        "record field."
+    )
 
 
 class Retiring(Part):
-    """The tag of entities in some states, so that a rule of the bucket can remove them."""
+    """A tag on entities in some states, by which a life-cycle rule of the bucket removes them."""
 
-    tag: TagText
-    value: TagText
-    in_: Annotated[tuple[UpperName, ...], Field(alias="in", min_length=1)]
-    days: UpperName = Field(description="The variable with the days after which they go; unset is never.")
+    tag: TagText = Field(description="Key of the tag.")
+    value: TagText = Field(description="Value of the tag.")
+    in_: Annotated[tuple[UpperName, ...], Field(min_length=1)] = Field(
+        alias="in", description="States whose entities have the tag."
+    )
+    days: UpperName = Field(
+        description="Variable with the days after which the bucket removes them; unset is never."
+    )
 
 
 class KeptInS3(Part):
     """Entities as JSON objects of a bucket, each change one conditional PUT; versions are the history."""
 
-    store: Literal["s3"]
+    store: Literal["s3"] = Field(description="The engine.")
     endpoint: UpperName = Field(
-        description="The variable that says where the server is; unset is where the provider has it."
+        description="Variable with the address of the server; unset is that of the provider."
     )
-    bucket: UpperName = Field(description="The variable with the name of the bucket.")
-    region: UpperName = Field(description="The variable with the region.")
+    bucket: UpperName = Field(description="Variable with the name of the bucket.")
+    region: UpperName = Field(description="Variable with the region.")
     prefix: UpperName | None = Field(
-        default=None, description="The variable with what every key begins with, before a slash."
+        default=None,
+        description="Variable with the folder of all objects, so that one bucket holds several systems; "
+        "unset is none.",
     )
-    object: ObjectKey
-    shard: Shard | None = None
-    revision: LowerName = Field(description="Record field that counts the writes: no two bodies are alike.")
-    schema_: Schema | None = Field(default=None, alias="schema")
+    object: ObjectKey = Field(
+        description="Key of the object of an entity; each `{name}` is a record field, its key is one of them."
+    )
+    shard: Shard | None = Field(default=None, description="Shards of the keys; without them there is one.")
+    revision: LowerName = Field(
+        description="Record field, a number, that counts the writes, so that no two versions have one ETag."
+    )
+    schema_: Schema | None = Field(
+        default=None, alias="schema", description="Version of the layout; without it objects have none."
+    )
     keyed_by: LowerName | None = Field(
         default=None,
-        description="Optional text of the record. The key of an entity that has one is made from it, so that "
-        "no two have the same; the condition of the same text with other content has role key_reused.",
+        description="Optional record field, a text, that the key is derived from, so that no two entities "
+        "share it; a handler that finds other content under it raises the condition of role `key_reused`.",
     )
     unversioned: UpperName | None = Field(
         default=None,
-        description="The variable that lets a bucket without versions pass. Without this word the entities "
-        "need no versions.",
+        description="Variable of type bool that allows a bucket without versioning. Without this key the "
+        "entities need no versions.",
     )
     skew: UpperName | None = Field(
-        default=None, description="The variable with the most milliseconds that clocks may differ."
+        default=None,
+        description="Variable with the milliseconds by which clocks may differ: a process whose clock is "
+        "further from that of the store claims nothing, and changes are due so much later.",
     )
-    indexes: dict[LowerName, KeyIndex] = {}
-    polls: Polling | None = None
-    repairs: Repairing | None = None
-    large: Large | None = None
-    retires: Retiring | None = None
+    indexes: dict[LowerName, KeyIndex] = Field(
+        default={}, description="Hints by name; claims and clocks need one in the order of their time."
+    )
+    polls: Polling | None = Field(
+        default=None, description="How claims find entities; required with a lease."
+    )
+    repairs: Repairing | None = Field(
+        default=None, description="Repair of hints; without it a missing hint stays missing."
+    )
+    large: Large | None = Field(
+        default=None, description="Large JSON fields; without it everything is in the object of the entity."
+    )
+    retires: Retiring | None = Field(
+        default=None, description="Removal by a rule of the bucket; without it entities stay."
+    )
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that only this store needs."""
+        own = (self.endpoint, self.bucket, self.region, self.prefix, self.unversioned, self.skew)
+        return tuple(name for name in own if name)
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What it says about the meaning of entities, for any store."""
+        return {"unique": (self.keyed_by,) if self.keyed_by else ()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from codegen.language.environment import EnvironmentFile, Variable
 from codegen.language.errors import Condition, ErrorsFile, Role
 from codegen.language.lifecycle import LifecycleFile
 from codegen.language.metrics import MetricsFile
+from codegen.language.persistence import keep_in_sqlite
 from codegen.language.services import Method, Service, ServicesFile
 from codegen.language.system import SystemFile
 from codegen.language.types import EnumType, MessageField, MessageType, TypesFile
@@ -188,7 +189,35 @@ class Spec:
             for name, row in self.environment.variables.items()
             if row.read_by == "everyone" or readers & set(row.read_by)
             if row.type not in ("port", "address") or name in wired
+            if deployment.engine == "sqlite" or name not in self.engine_variables
         }
+
+    @cached_property
+    def engine_variables(self) -> frozenset[str]:
+        """The variables of an engine that a deployment names; no other deployment reads them."""
+        rows, moved = self.lifecycle.entities.values(), self.on_sqlite().lifecycle.entities.values()
+        own = {row.in_sqlite.path for row in rows if row.in_sqlite}
+        return frozenset({row.in_sqlite.path for row in moved if row.in_sqlite} - own)
+
+    def on_sqlite(self) -> Spec:
+        """Return the spec with the entities that SQLite keeps in some deployment, if any, kept there."""
+        if not any(each.engine == "sqlite" for each in self.deployments.root.values()):
+            return self
+        entities = {
+            name: row
+            if row.in_sqlite
+            else row.model_copy(update={"kept_in": keep_in_sqlite(name, row.kept_in)})
+            for name, row in self.lifecycle.entities.items()
+        }
+        return replace(self, lifecycle=self.lifecycle.model_copy(update={"entities": entities}))
+
+    def unneeded_variables(self, deployment: Deployment) -> list[str]:
+        """List the variables about storage that a deployment does not use, as it names another engine."""
+        if deployment.engine is None:
+            return []
+        kept = [row.kept_in for row in self.lifecycle.entities.values() if row.kept_in is not None]
+        others = [each for each in kept if each.store != deployment.engine]
+        return sorted({name for each in others for name in each.variables})
 
     def settings_of(self, component: str) -> dict[str, Variable]:
         """Find the variables that a component itself reads, without ports and addresses."""
@@ -196,6 +225,7 @@ class Spec:
             name: row
             for name, row in self.environment.variables.items()
             if row.read_by != "everyone" and component in row.read_by and row.type not in ("port", "address")
+            if name not in self.engine_variables
         }
 
     def services_of(self, deployment: Deployment, node: Node) -> list[str]:

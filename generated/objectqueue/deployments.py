@@ -1,6 +1,6 @@
 """Deployments of objectqueue: the components, command, listeners and healthcheck of each node.
 
-Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:0a73ca82f85d6127). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -211,7 +211,73 @@ COMPOSE: Final = Deployment(
 )
 """Two workers, a monitor and a store."""
 
+MEMORY: Final = Deployment(
+    name="memory",
+    in_process=True,
+    engine="memory",
+    unneeded=frozenset(
+        (
+            "QO_ALLOW_NO_VERSIONING",
+            "QO_MAX_CLOCK_SKEW_MS",
+            "QO_QUEUE",
+            "S3_BUCKET",
+            "S3_ENDPOINT",
+            "S3_REGION",
+        )
+    ),
+    ingress=("queue",),
+    nodes={
+        "queue": Node(
+            name="queue",
+            hosts=("queue", "worker", "monitor"),
+            serves=("QueueService",),
+            variables=(
+                "S3_ENDPOINT",
+                "S3_BUCKET",
+                "S3_REGION",
+                "AWS_ACCESS_KEY_ID",
+                "AWS_SECRET_ACCESS_KEY",
+                "AWS_SESSION_TOKEN",
+                "QO_QUEUE",
+                "QO_LOG",
+                "QO_ALLOW_NO_VERSIONING",
+                "QO_MAX_CLOCK_SKEW_MS",
+                "QO_ARCHIVE_DAYS",
+                "QO_INDEX_MODE",
+                "QO_READY_PAGE_SIZE",
+                "QO_LOG_SCAN_PAGE_SIZE",
+                "QO_NO_MONITOR",
+                "QO_MONITOR_CHECK_INTERVAL",
+                "QO_MONITOR_GRACE",
+                "QO_MONITOR_WORKER_HEALTH_THRESHOLD",
+                "QO_MONITOR_SWEEP_INTERVAL",
+                "QO_MONITOR_SWEEP_PAGE_SIZE",
+                "QO_WORKER_ID",
+                "QO_HANDLERS",
+                "QO_SHARDS",
+                "QO_CONCURRENCY",
+                "QO_FAIL_UNKNOWN_TYPES",
+                "QO_RENEW_LEASES",
+                "QO_HEARTBEAT_SECONDS",
+                "QO_SHUTDOWN_GRACE",
+                "GRPC_PORT",
+                "METRICS_PORT",
+            ),
+            command="python -m runtime.serve objectqueue.memory.queue",
+            healthcheck=Healthcheck("tcp", "127.0.0.1:${GRPC_PORT}", 1000),
+            bind_host="127.0.0.1",
+            port_variable="GRPC_PORT",
+            anonymous="client",
+            http=Listener("127.0.0.1", "METRICS_PORT", optional=True),
+        ),
+    },
+)
+"""Queue, worker and monitor in one process that keeps its tasks in memory, for trying job functions out.
+Tasks are lost when it stops, and there is neither a bucket nor a page. Clients on the same machine need
+no proof."""
+
 DEPLOYMENTS: Final[Mapping[str, Deployment]] = {
     "local": LOCAL,
     "compose": COMPOSE,
+    "memory": MEMORY,
 }

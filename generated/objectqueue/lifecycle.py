@@ -1,6 +1,6 @@
 """Lifecycles of objectqueue: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:0a73ca82f85d6127). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -353,7 +353,6 @@ TASK: Final = Lifecycle(
                 ),
             }
         ),
-        revision="rev",
         prefix="QO_QUEUE",
         keyed_by="idempotency_key",
         unversioned="QO_ALLOW_NO_VERSIONING",
@@ -390,6 +389,7 @@ TASK: Final = Lifecycle(
             tag="qo-status", value="archived", states=frozenset({ARCHIVED}), days="QO_ARCHIVE_DAYS"
         ),
     ),
+    revision="rev",
     shifts=Frozen(
         {
             "advance": TASK_ADVANCE,
@@ -482,10 +482,10 @@ WORKER: Final = Lifecycle(
             ),
         ),
         messages=Frozen({}),
-        revision="rev",
         prefix="QO_QUEUE",
         schema=Schema("schema_version", value=1),
     ),
+    revision="rev",
     shifts=Frozen(
         {
             "beat": WORKER_BEAT,

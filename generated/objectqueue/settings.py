@@ -1,6 +1,6 @@
 """Environment of objectqueue: its variables, and the settings that each component reads from them.
 
-Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:0a73ca82f85d6127). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -202,6 +202,13 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         default="30",
         minimum=0,
         maximum=30,
+    ),
+    "GRPC_PORT": Variable(
+        name="GRPC_PORT",
+        type="port",
+        meaning="Port of the queue where it listens at all.",
+        default="50071",
+        minimum=0,
     ),
     "METRICS_PORT": Variable(
         name="METRICS_PORT",

@@ -1,6 +1,6 @@
 """All tables of objectqueue for the engine.
 
-Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:0a73ca82f85d6127). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="objectqueue",
-    digest="b8993dd62b52838484244f0382a47aae903bfbfca07937e24981e6c29d47eb32",
+    digest="0a73ca82f85d612730764083fe591c6b107dbc7247bc843c8c3b5ded449ee0f3",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

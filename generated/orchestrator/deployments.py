@@ -1,6 +1,6 @@
 """Deployments of orchestrator: the components, command, listeners and healthcheck of each node.
 
-Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:f1f98035f724ca12). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -164,7 +164,110 @@ COMPOSE: Final = Deployment(
 )
 """API, workers and maintenance apart, each in any number, around one PostgreSQL. Callers prove themselves."""
 
+MEMORY: Final = Deployment(
+    name="memory",
+    in_process=True,
+    engine="memory",
+    unneeded=frozenset(("DATABASE_URL",)),
+    ingress=("api",),
+    nodes={
+        "api": Node(
+            name="api",
+            hosts=("api", "worker", "reaper", "scheduler"),
+            serves=("JobsService", "OperatorService"),
+            variables=(
+                "LOG_LEVEL",
+                "DATABASE_URL",
+                "API_PORT",
+                "GRPC_PORT",
+                "MAX_PAYLOAD_BYTES",
+                "IDEMPOTENCY_STRICT",
+                "CREATED_GRACE_SECONDS",
+                "CREATED_SWEEP_SECONDS",
+                "WORKER_ID",
+                "WORKER_CONCURRENCY",
+                "JOB_HANDLERS",
+                "POLL_INTERVAL_MS",
+                "LEASE_SECONDS",
+                "LEASE_RENEW_SECONDS",
+                "JOB_TIMEOUT_SECONDS",
+                "SHUTDOWN_GRACE_SECONDS",
+                "MAX_RETRIES",
+                "BACKOFF_BASE_SECONDS",
+                "BACKOFF_MAX_SECONDS",
+                "REAPER_INTERVAL_SECONDS",
+                "SCHEDULER_INTERVAL_SECONDS",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "ACCEPTED_TOKENS",
+            ),
+            command="python -m runtime.serve orchestrator.memory.api",
+            healthcheck=Healthcheck("http", "127.0.0.1:${API_PORT}/readyz", 1000),
+            bind_host="127.0.0.1",
+            port_variable="GRPC_PORT",
+            anonymous="client",
+            http=Listener("127.0.0.1", "API_PORT", anonymous="client"),
+        ),
+    },
+)
+"""API and worker in one process that keeps its jobs in memory, for trying things out. Jobs are lost when
+it stops. Clients on the same machine need no proof."""
+
+SQLITE: Final = Deployment(
+    name="sqlite",
+    in_process=True,
+    engine="sqlite",
+    unneeded=frozenset(("DATABASE_URL",)),
+    ingress=("api",),
+    nodes={
+        "api": Node(
+            name="api",
+            hosts=("api", "worker", "reaper", "scheduler"),
+            serves=("JobsService", "OperatorService"),
+            variables=(
+                "LOG_LEVEL",
+                "DATABASE_URL",
+                "DATABASE_PATH",
+                "API_PORT",
+                "GRPC_PORT",
+                "MAX_PAYLOAD_BYTES",
+                "IDEMPOTENCY_STRICT",
+                "CREATED_GRACE_SECONDS",
+                "CREATED_SWEEP_SECONDS",
+                "WORKER_ID",
+                "WORKER_CONCURRENCY",
+                "JOB_HANDLERS",
+                "POLL_INTERVAL_MS",
+                "LEASE_SECONDS",
+                "LEASE_RENEW_SECONDS",
+                "JOB_TIMEOUT_SECONDS",
+                "SHUTDOWN_GRACE_SECONDS",
+                "MAX_RETRIES",
+                "BACKOFF_BASE_SECONDS",
+                "BACKOFF_MAX_SECONDS",
+                "REAPER_INTERVAL_SECONDS",
+                "SCHEDULER_INTERVAL_SECONDS",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "ACCEPTED_TOKENS",
+            ),
+            command="python -m runtime.serve orchestrator.sqlite.api",
+            healthcheck=Healthcheck("http", "127.0.0.1:${API_PORT}/readyz", 1000),
+            bind_host="127.0.0.1",
+            port_variable="GRPC_PORT",
+            anonymous="client",
+            http=Listener("127.0.0.1", "API_PORT", anonymous="client"),
+        ),
+    },
+)
+"""API and worker in one process that keeps its jobs in a SQLite file, where no database server is wanted.
+Clients on the same machine need no proof."""
+
 DEPLOYMENTS: Final[Mapping[str, Deployment]] = {
     "local": LOCAL,
     "compose": COMPOSE,
+    "memory": MEMORY,
+    "sqlite": SQLITE,
 }

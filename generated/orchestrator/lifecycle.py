@@ -1,6 +1,6 @@
 """Lifecycles of orchestrator: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:f1f98035f724ca12). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from generated.orchestrator.messages import (
     SUCCESS,
 )
 from generated.orchestrator.records import JobRecord
-from runtime.model.lifecycles import Backoff, Due, GiveUp, Kept, Lease, Lifecycle, Take, Transition
+from runtime.model.lifecycles import Backoff, Due, GiveUp, Kept, Lease, Lifecycle, Overrides, Take, Transition
 
 JOB_ACCEPT: Final = Transition(
     name="accept",
@@ -160,6 +160,7 @@ JOB: Final = Lifecycle(
         seconds="LEASE_SECONDS",
         oldest_by="created_at",
     ),
+    overrides=Overrides("job_type", Frozen({"SEND_EMAIL": {"MAX_RETRIES": 5, "BACKOFF_BASE_SECONDS": 10}})),
     shown=Frozen(
         {
             CREATED: STATUS_PENDING,

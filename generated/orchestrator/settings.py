@@ -1,6 +1,6 @@
 """Environment of orchestrator: its variables, and the settings that each component reads from them.
 
-Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:f1f98035f724ca12). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         type="url",
         meaning="The PostgreSQL database, as postgresql://user:password@host:port/name.",
         required=True,
+    ),
+    "DATABASE_PATH": Variable(
+        name="DATABASE_PATH",
+        type="data_path",
+        meaning="The database file, where a deployment keeps its jobs in one.",
+        default="orchestrator.db",
     ),
     "API_PORT": Variable(
         name="API_PORT",

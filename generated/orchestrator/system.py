@@ -1,6 +1,6 @@
 """All tables of orchestrator for the engine.
 
-Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:f1f98035f724ca12). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from generated.orchestrator.lifecycle import LIFECYCLES
 from generated.orchestrator.methods import SERVICES
 from generated.orchestrator.policy import KEEPALIVE
 from generated.orchestrator.settings import RULES, SETTINGS, VARIABLES
+from generated.orchestrator.storage import STORAGE
 from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="orchestrator",
-    digest="159d75815b2c6e542e960c6b229c7d2aa2a376f8630641ed6aadcf2fa6ca62ce",
+    digest="f1f98035f724ca12c84142f1b05356d8b5af0151bd542d776b06186e0474ce49",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
     lifecycles=LIFECYCLES,
+    storage=STORAGE,
     conditions=CONDITIONS,
     roles=ROLES,
     upstream=UPSTREAM,

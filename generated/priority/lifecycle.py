@@ -1,6 +1,6 @@
 """Lifecycles of priority: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:2d1f71f8549c930f). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -484,8 +484,6 @@ TASK: Final = Lifecycle(
             offers="capabilities",
             needs="required_capabilities",
             booked="booked",
-            taken="worker_stops:{worker_id}",
-            idle="queue:idle",
         ),
         keeps_owner=True,
     ),

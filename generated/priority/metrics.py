@@ -1,6 +1,6 @@
 """Metrics of priority, over all processes.
 
-Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:2d1f71f8549c930f). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,15 @@ MEASURED: Final[tuple[Measured, ...]] = (
         "counter",
         "Tasks that were raised because they had waited for long.",
         "task",
-        Counts("metrics", ("from", "to"), (("low", "medium"), ("medium", "high")), (), None),
+        Counts(
+            "metrics",
+            ("from", "to"),
+            (("low", "medium"), ("medium", "high")),
+            (),
+            None,
+            None,
+            {"raise_low": ("low", "medium"), "raise_medium": ("medium", "high")},
+        ),
     ),
     Measured(
         "task_duration_seconds",
@@ -62,6 +70,14 @@ MEASURED: Final[tuple[Measured, ...]] = (
             ),
             ("0.1", "0.5", "1", "5", "10", "30", "60", "300", "600", "1800", "3600", "21600", "86400"),
             None,
+            "created_at",
+            {
+                "complete": ("{priority}", "completed"),
+                "fail": ("{priority}", "failed"),
+                "cancel": ("{priority}", "cancelled"),
+                "abort": ("{priority}", "cancelled"),
+                "bury": ("{priority}", "dead_letter"),
+            },
         ),
     ),
     Measured(
@@ -85,6 +101,8 @@ MEASURED: Final[tuple[Measured, ...]] = (
             ),
             (),
             None,
+            None,
+            {"retry": ("{priority}", "<reason>")},
         ),
     ),
     Measured(
@@ -139,7 +157,7 @@ MEASURED: Final[tuple[Measured, ...]] = (
         "counter",
         "Workers that were given up because they were not heard of.",
         "worker",
-        Counts("metrics", (), ((),), (), None),
+        Counts("metrics", (), ((),), (), None, None, {"lose": (), "lose_draining": ()}),
     ),
     Measured(
         "tasks_failed_total",
@@ -152,6 +170,8 @@ MEASURED: Final[tuple[Measured, ...]] = (
             (("timeout",), ("worker_lost",), ("reported",), ("non_retriable",), ("max_retries_exceeded",)),
             (),
             None,
+            None,
+            {"retry": ("<reason>",), "fail": ("non_retriable",), "bury": ("max_retries_exceeded",)},
         ),
     ),
     Measured(
@@ -159,7 +179,7 @@ MEASURED: Final[tuple[Measured, ...]] = (
         "counter",
         "Tasks that became dead letters.",
         "task",
-        Counts("metrics", (), ((),), (), None),
+        Counts("metrics", (), ((),), (), None, None, {"bury": ()}),
     ),
     Measured(
         "tasks_ended_recently",
@@ -172,6 +192,8 @@ MEASURED: Final[tuple[Measured, ...]] = (
             (("completed",), ("failed",), ("dead_letter",)),
             (),
             "STATS_WINDOW_SECONDS",
+            None,
+            {"complete": ("completed",), "fail": ("failed",), "bury": ("dead_letter",)},
         ),
     ),
 )

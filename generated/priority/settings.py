@@ -1,6 +1,6 @@
 """Environment of priority: its variables, and the settings that each component reads from them.
 
-Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:2d1f71f8549c930f). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -47,6 +47,12 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         type="url",
         meaning="The PostgreSQL database of the history, as postgresql://user:password@host:port/name.",
         required=True,
+    ),
+    "DATABASE_PATH": Variable(
+        name="DATABASE_PATH",
+        type="data_path",
+        meaning="The database file, where a deployment keeps its tasks in one.",
+        default="priority.db",
     ),
     "API_PORT": Variable(
         name="API_PORT",

@@ -1,6 +1,6 @@
 """All tables of priority for the engine.
 
-Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:2d1f71f8549c930f). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from generated.priority.methods import SERVICES
 from generated.priority.metrics import MEASURED
 from generated.priority.policy import KEEPALIVE
 from generated.priority.settings import RULES, SETTINGS, VARIABLES
+from generated.priority.storage import STORAGE
 from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="7e7cda949e7fa8e0a24ee3e64babfdb00671014fac29bf206902e98ff764853d",
+    digest="2d1f71f8549c930f0f9d546a352d08f368983a4f70831dc041c119c707b73ec6",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
     lifecycles=LIFECYCLES,
+    storage=STORAGE,
     conditions=CONDITIONS,
     roles=ROLES,
     upstream=UPSTREAM,

@@ -1,6 +1,6 @@
 """All tables of queuey for the engine.
 
-Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:aab82119b9d8772e). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="1b3f6742c989844ce518513b6aed98a36eb3dcd5e31d59e499b2dddb64ee8633",
+    digest="aab82119b9d8772e314002b4c9e525b66f0f6a55f5499d3b1f0019283fa72067",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -6,6 +6,7 @@ Expired leases are released and the indexes are repaired by due transitions, as 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -15,7 +16,7 @@ from generated.objectqueue.settings import MonitorSettings
 from handlers.objectqueue.views import SHARDS
 from runtime.call import Call
 from runtime.call.conditions import Failure
-from runtime.stores.object_store import ObjectStore
+from runtime.stores.contract import EntityStore
 from runtime.world import World
 
 _MAX_WORKERS = 10_000
@@ -24,7 +25,7 @@ _MAX_WORKERS = 10_000
 class Monitor:
     """A read-only check of workers: their tasks are released when their leases expire."""
 
-    def __init__(self, workers: ObjectStore[WorkerRecord], settings: MonitorSettings, world: World) -> None:
+    def __init__(self, workers: EntityStore[WorkerRecord], settings: MonitorSettings, world: World) -> None:
         self._workers = workers
         self._settings = settings
         self._world = world
@@ -41,9 +42,9 @@ class Monitor:
                     await stopping.wait()
                     return
             with suppress(Failure):  # An outage, which the sweeps log; the next check is the retry.
-                self._check_workers(await self._workers.find(size=_MAX_WORKERS), call)
+                self._check_workers((await self._workers.find(size=_MAX_WORKERS)).records, call)
 
-    def _check_workers(self, workers: list[WorkerRecord], call: Call) -> None:
+    def _check_workers(self, workers: Sequence[WorkerRecord], call: Call) -> None:
         now = datetime.fromtimestamp(self._world.now_ms() / 1000, UTC)
         threshold_s = self._settings.qo_monitor_worker_health_threshold
         silent_s = {each.worker_id: (now - each.last_heartbeat).total_seconds() for each in workers}

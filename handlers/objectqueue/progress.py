@@ -12,12 +12,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from generated.objectqueue import errors
 from generated.objectqueue.lifecycle import TASK_ADVANCE
 from generated.objectqueue.records import TaskRecord
+from handlers.objectqueue.shard_claims import prove_by_fence
 from runtime.call import Call
 from runtime.call.conditions import Failure
-from runtime.stores.object_store import NotReadable, ObjectStore
-from runtime.stores.store import Held
+from runtime.stores.bucket_store import NotReadable
+from runtime.stores.contract import EntityStore, LeaseProof
+from runtime.stores.store import NoSuchEntity
 
 _FIRST_INTERVAL_S = 1.0
 
@@ -27,9 +30,9 @@ class ProgressWriter:
 
     def __init__(
         self,
-        tasks: ObjectStore[TaskRecord],
+        tasks: EntityStore[TaskRecord],
         key: str,
-        lease: Held,
+        lease: LeaseProof,
         call: Call,
         on_lost: Callable[[str, int], None],
         max_interval_s: float,
@@ -61,11 +64,20 @@ class ProgressWriter:
             latest, self._latest = self._latest, None
             # The next report is the retry; the outcome has retries of its own.
             with suppress(Failure, NotReadable):
-                is_owned = await self._tasks.shift(
-                    self._key, TASK_ADVANCE, self._call, self._lease, progress=latest
-                )
-                if not is_owned:
+                if not await self._is_written(latest):
                     self._on_lost(self._key, self._lease.fence)
                     return
             await self._call.world.sleep(self._interval_s)
             self._interval_s = min(2 * self._interval_s, self._max_interval_s)
+
+    async def _is_written(self, progress: str) -> bool:
+        """Write the progress; False where the lease is lost."""
+        given = {"progress": progress}
+        try:
+            return (
+                await self._tasks.transition(
+                    self._key, TASK_ADVANCE.name, self._call, lease=prove_by_fence(self._lease), given=given
+                )
+            ).applied
+        except (errors.LeaseLost, NoSuchEntity):
+            return False

@@ -11,7 +11,7 @@ from msgspec import Struct
 from generated.objectqueue.lifecycle import TASK
 from generated.objectqueue.messages import PENDING, ShardStats, ShownWorker, Task, TaskVersion, Worker
 from generated.objectqueue.records import TaskRecord, WorkerRecord
-from runtime.stores.object_store import Sizes, VersionOf
+from runtime.stores.bucket_store import Sizes, VersionOf
 from runtime.stores.s3.keys import Keys
 
 assert TASK.in_s3 is not None

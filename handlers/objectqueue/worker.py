@@ -24,6 +24,7 @@ from handlers.jobs.executor import Executor
 from handlers.jobs.loader import load_setting
 from handlers.jobs.runner import FailureReasons, run, to_storable_text
 from handlers.objectqueue.progress import ProgressWriter
+from handlers.objectqueue.shard_claims import ShardClaims
 from handlers.objectqueue.views import SHARDS
 from handlers.objectqueue.worker_heartbeat import WorkerHeartbeat
 from runtime.call import Call
@@ -31,8 +32,9 @@ from runtime.call.conditions import Failure
 from runtime.node.process_identity import name_process
 from runtime.node.settings import SettingsError
 from runtime.observe import log as events
-from runtime.stores.object_store import NotReadable, ObjectStore
-from runtime.stores.store import Held, StoreUnusable
+from runtime.stores.bucket_store import NotReadable
+from runtime.stores.contract import EntityStore, LeaseProof
+from runtime.stores.store import StoreUnusable
 from runtime.worker.config import Outcome, WorkerConfig, WorkerEvents
 from runtime.worker.lease_worker import LeaseWorker
 from runtime.world import World
@@ -49,8 +51,8 @@ class Worker:
 
     def __init__(
         self,
-        tasks: ObjectStore[TaskRecord],
-        workers: ObjectStore[WorkerRecord],
+        tasks: EntityStore[TaskRecord],
+        workers: EntityStore[WorkerRecord],
         settings: WorkerSettings,
         world: World,
     ) -> None:
@@ -107,7 +109,7 @@ class Worker:
         assert lease is not None
         task_types = None if settings.qo_fail_unknown_types else set(self._functions)
         lease_worker: LeaseWorker[TaskRecord] = LeaseWorker(
-            self._tasks.taking(self._shards, task_types),
+            ShardClaims(self._tasks, self._shards, task_types),
             lease,
             TASK.key,
             settings.qo_worker_id,
@@ -164,7 +166,7 @@ class Worker:
     async def _perform(
         self,
         record: TaskRecord,
-        claim: Held,
+        claim: LeaseProof,
         worker: LeaseWorker[TaskRecord],
         execute: Executor,
         call: Call,
@@ -173,7 +175,7 @@ class Worker:
         """Run the function of a task. Any exception that it raises is a failed run, and no more than that."""
         function = self._functions.get(record.task_type)
         if function is None:
-            return _fail(record, call, f"{UNKNOWN_TASK_TYPE}: {record.task_type}", final=True)
+            return _fail(record, call, f"{UNKNOWN_TASK_TYPE}: {record.task_type}", is_final=True)
         progress = ProgressWriter(
             self._tasks, record.id, claim, call, worker.abandon, self._settings.qo_heartbeat_seconds
         )
@@ -195,7 +197,7 @@ class Worker:
             self._running.pop(run_key, None)
             await progress.stop()
         if result.error is not None:
-            return _fail(record, call, result.error, final=result.is_final)
+            return _fail(record, call, result.error, is_final=result.is_final)
         return Outcome(TASK_COMPLETE, {"output": result.result})
 
 
@@ -204,11 +206,11 @@ def _fail_overrun(call: Call, record: TaskRecord) -> Outcome:
     return _fail(record, call, f"{TIMED_OUT}: it took longer than {record.timeout_seconds} s")
 
 
-def _fail(record: TaskRecord, call: Call, error: str, *, final: bool = False) -> Outcome:
+def _fail(record: TaskRecord, call: Call, error: str, *, is_final: bool = False) -> Outcome:
     """Log a failed run and build its outcome."""
     text = to_storable_text(error, ERROR_TEXT)
     call.tell(TASK_FAILED, text, task_id=record.id, attempt=record.attempt, task_type=record.task_type)
-    return Outcome(TASK_FAIL if final else TASK_RETRY, {"error": text})
+    return Outcome(TASK_FAIL if is_final else TASK_RETRY, {"error": text})
 
 
 def _parse_shards(text: str | None) -> tuple[str, ...]:

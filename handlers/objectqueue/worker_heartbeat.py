@@ -17,8 +17,9 @@ from generated.objectqueue.settings import WorkerSettings
 from runtime.call import Call
 from runtime.call.conditions import Failure
 from runtime.node.process_identity import is_gone
-from runtime.stores.object_store import NotReadable, ObjectStore
-from runtime.stores.store import NoSuchEntity, StoreUnusable
+from runtime.stores.bucket_store import NotReadable
+from runtime.stores.contract import EntityStore
+from runtime.stores.store import GuardBreach, NoSuchEntity, StoreUnusable
 from runtime.worker.config import Outcome
 
 _MIN_INTERVAL_S = 1.0
@@ -32,7 +33,7 @@ class WorkerHeartbeat:
     """The state of a worker, written to the bucket: its tasks in flight and its counts."""
 
     def __init__(
-        self, workers: ObjectStore[WorkerRecord], record: WorkerRecord, settings: WorkerSettings, call: Call
+        self, workers: EntityStore[WorkerRecord], record: WorkerRecord, settings: WorkerSettings, call: Call
     ) -> None:
         self._workers = workers
         self._record = record
@@ -43,7 +44,7 @@ class WorkerHeartbeat:
         self._changed = asyncio.Event()
         self._is_failing = False
         self._write: asyncio.Task[None] | None = None
-        self._precondition = {"instance": record.instance}
+        self._checked_at = call.world.monotonic()
         self.superseded = asyncio.Event()
         """Set when another worker has taken over the name, which needs a long time without heartbeats."""
 
@@ -77,9 +78,12 @@ class WorkerHeartbeat:
         name, takeovers = self._record.worker_id, 0
         previous: WorkerRecord | None = None
         while takeovers < _MAX_ATTEMPTS and not stopping.is_set():
-            found, is_new = await self._workers.create_or_find(self._record, self._call)
-            if is_new:
-                return True
+            found = await self._workers.get(name)
+            if found is None:
+                if await self._create():
+                    return True
+                takeovers += 1
+                continue
             is_process_gone = is_gone(found.process)
             silent_s = (self._get_now() - found.last_heartbeat).total_seconds()
             if is_process_gone or silent_s > self._settings.qo_monitor_worker_health_threshold:
@@ -132,23 +136,17 @@ class WorkerHeartbeat:
         self._changed.clear()
         current = tuple(self._current)
         try:
-            is_written = await self._workers.shift(
-                self._record.worker_id,
-                WORKER_BEAT,
-                self._call,
-                None,
-                self._precondition,
+            if not await self._is_own():
+                self.superseded.set()
+            elif not await self._is_written(
                 current_task=current[0] if current else None,
                 current_tasks=current,
                 tasks_completed=self._completed,
                 tasks_failed=self._failed,
                 leases_lost=self._lost,
-            )
-            if not is_written:
-                # If the object was removed, create it again, so that the worker stays visible.
-                found, _ = await self._workers.create_or_find(self._record, self._call)
-                if found.instance != self._record.instance:
-                    self.superseded.set()
+            ):
+                # The object was removed: create it again, so that the worker stays visible.
+                await self._create()
                 self._changed.set()
         except (Failure, NotReadable) as failure:
             if not self._is_failing:
@@ -159,14 +157,39 @@ class WorkerHeartbeat:
 
     async def _remove(self, record: WorkerRecord) -> None:
         """Remove the object of one instance of a worker, and not that of a successor."""
-        precondition = {"instance": record.instance}
         with suppress(NoSuchEntity):
             for _ in range(_MAX_ATTEMPTS):
-                deletion = await self._workers.delete(
-                    record.worker_id, ACTIVE, self._call, having=precondition
-                )
-                if deletion.applied:
+                found = await self._workers.get(record.worker_id)
+                if found is None or found.instance != record.instance:
                     break
+                if (await self._workers.delete(record.worker_id, ACTIVE, self._call)).applied:
+                    break
+
+    async def _create(self) -> bool:
+        """Create the object; False where another worker has just created one of the same name."""
+        try:
+            return (await self._workers.create(self._record, self._call)).is_new
+        except GuardBreach:
+            return False
+
+    async def _is_own(self) -> bool:
+        """Whether no other worker has taken over the name, which it does only after a long silence."""
+        now = self._call.world.monotonic()
+        if now - self._checked_at < self._settings.qo_heartbeat_seconds:
+            return True
+        found = await self._workers.get(self._record.worker_id)
+        self._checked_at = now
+        return found is None or found.instance == self._record.instance
+
+    async def _is_written(self, **state: object) -> bool:
+        """Write the state; False where there is no object."""
+        try:
+            beat = await self._workers.transition(
+                self._record.worker_id, WORKER_BEAT.name, self._call, given=state
+            )
+        except NoSuchEntity:
+            return False
+        return beat.applied
 
     def _get_now(self) -> datetime:
         return datetime.fromtimestamp(self._call.world.now_ms() / 1000, UTC)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Literal
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from generated.orchestrator import errors
 from generated.orchestrator.events import KEY_REUSED
-from generated.orchestrator.lifecycle import JOB
+from generated.orchestrator.lifecycle import JOB, JOB_ACCEPT
 from generated.orchestrator.messages import (
     CREATED,
     DEAD,
-    QUEUED,
     GetJobHistoryRequest,
     GetJobHistoryResponse,
     GetJobRequest,
@@ -36,17 +36,17 @@ from generated.orchestrator.records import JobRecord
 from generated.orchestrator.settings import ApiSettings
 from runtime.call import Call
 from runtime.call.conditions import Failure
-from runtime.stores.store import KeptStore
+from runtime.stores.contract import Cursor, EntityStore
+from runtime.stores.store import NoSuchEntity
 from runtime.world import World
 
 _DAY_S = 86_400
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Api:
     """The methods of JobsService. It is stateless: every response comes from the database."""
 
-    def __init__(self, jobs: KeptStore[JobRecord], settings: ApiSettings, world: World) -> None:
+    def __init__(self, jobs: EntityStore[JobRecord], settings: ApiSettings, world: World) -> None:
         self._jobs = jobs
         self._is_strict = settings.idempotency_strict
         self._world = world
@@ -67,19 +67,16 @@ class Api:
         return _to_job(await self._get_existing(request.job_id))
 
     async def list_jobs(self, request: ListJobsRequest, _call: Call) -> ListJobsResponse:
-        found = await self._jobs.find(
+        page = await self._jobs.find(
             states=_to_states(request.status),
             equal={"job_type": request.job_type} if request.job_type else {},
             since=_parse_time(request, "created_from"),
             until=_parse_time(request, "created_to"),
             after=_parse_page_token(request.page_token),
-            size=request.page_size + 1,
+            size=request.page_size,
         )
-        page = found[: request.page_size]
-        has_more = len(found) > len(page)
-        return ListJobsResponse(
-            jobs=map(_to_job, page), next_page_token=_format_page_token(page[-1]) if has_more else ""
-        )
+        next_page_token = _format_page_token(page.next) if page.next is not None else ""
+        return ListJobsResponse(jobs=map(_to_job, page.records), next_page_token=next_page_token)
 
     async def retry_job(self, request: RetryJobRequest, call: Call) -> SubmitJobResponse:
         failed = await self._get_existing(request.job_id)
@@ -98,11 +95,11 @@ class Api:
             last_error=record.last_error or "",
             transitions=[
                 JobTransition(
-                    from_state=each.source,
-                    to_state=each.target,
+                    from_state="" if each.source is None else JOB.states[each.source],
+                    to_state=JOB.states[each.target],
                     actor=each.actor,
                     attempt=each.fence,
-                    transition=each.edge,
+                    transition="" if each.source is None else each.edge,
                     at=_to_timestamp(each.at),
                 )
                 for each in await self._jobs.history(request.job_id)
@@ -117,12 +114,11 @@ class Api:
 
         A job that is left between the steps, by a crash or an outage, is enqueued by a retry or the sweeper.
         """
-        found, is_new = await self._jobs.create_or_find(intent, call.itself())
+        found, is_new, *_ = await self._jobs.create(intent, call.itself())
         if not is_new:
             self._check_same_intent(intent, found, call)
         call.note(job_id=found.job_id)
-        if found.state == CREATED:
-            await self._enqueue([found], call)
+        await self._enqueue([found], call)
         return found
 
     async def _accept_all(self, intents: Sequence[JobRecord], call: Call) -> list[JobRecord]:
@@ -131,22 +127,23 @@ class Api:
 
         # A refused key refuses the whole batch atomically, so compare before anything is stored.
         compare = refuse if self._is_strict else None
-        found = await self._jobs.create_or_find_all(intents, call.itself(), compare=compare)
+        results = await self._jobs.create_many(intents, call.itself(), compare=compare)
         if not self._is_strict:
-            for intent, (record, is_new) in zip(intents, found, strict=True):
+            for intent, (record, is_new, *_) in zip(intents, results, strict=True):
                 if not is_new:
                     self._check_same_intent(intent, record, call)
-        await self._enqueue([record for record, _ in found if record.state == CREATED], call)
-        return [record for record, _ in found]
+        found = [each.record for each in results]
+        await self._enqueue(found, call)
+        return found
 
     async def _enqueue(self, records: Iterable[JobRecord], call: Call) -> None:
-        keys = list(dict.fromkeys(each.job_id for each in records))
-        if not keys:
-            return
-        try:
-            await self._jobs.move_all(keys, CREATED, QUEUED, call.itself())
-        except Failure:
-            return  # The intents are stored, which is all that was promised; the sweeper enqueues them.
+        """Enqueue jobs that are stored and not enqueued yet; the store makes few steps of them."""
+        keys = dict.fromkeys(each.job_id for each in records if each.state == CREATED)
+        enqueued = (self._jobs.transition(key, JOB_ACCEPT.name, call.itself()) for key in keys)
+        for outcome in await asyncio.gather(*enqueued, return_exceptions=True):
+            # The intents are stored, which is all that was promised; the sweeper enqueues what is left.
+            if isinstance(outcome, BaseException) and not isinstance(outcome, Failure | NoSuchEntity):
+                raise outcome
 
     def _check_same_intent(self, intent: JobRecord, found: JobRecord, call: Call) -> None:
         """Check that a reused idempotency key has the same intent; in strict mode refuse another one."""
@@ -212,15 +209,15 @@ def _parse_time(request: ListJobsRequest, field: Literal["created_from", "create
         raise errors.ValidationError(field=field, problem=problem) from None
 
 
-def _format_page_token(last: JobRecord) -> str:
-    seconds, rest = divmod(last.created_at - _EPOCH, timedelta(seconds=1))
-    return f"{seconds}.{rest.microseconds:06}~{last.job_id}"
+def _format_page_token(last: Cursor) -> str:
+    seconds, microseconds = divmod(last.at, 1_000_000)
+    return f"{seconds}.{microseconds:06}~{last.key}"
 
 
-def _parse_page_token(token: str) -> tuple[datetime, str] | None:
+def _parse_page_token(token: str) -> Cursor | None:
     """Parse the position where the previous page ended; the spec lets no other tokens through."""
     if not token:
         return None
     at, _, job_id = token.partition("~")
     seconds, _, microseconds = at.partition(".")
-    return _EPOCH + timedelta(seconds=int(seconds), microseconds=int(microseconds)), job_id
+    return Cursor(int(seconds) * 1_000_000 + int(microseconds), job_id)

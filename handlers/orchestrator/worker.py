@@ -17,7 +17,7 @@ from handlers.jobs.executor import Executor
 from handlers.jobs.loader import load_setting
 from handlers.jobs.runner import FailureReasons, run, to_storable_text
 from runtime.call import Call
-from runtime.stores.store import Held, KeptStore
+from runtime.stores.contract import EntityStore, LeaseProof
 from runtime.worker.config import Outcome, WorkerConfig, WorkerEvents
 from runtime.worker.lease_worker import LeaseWorker
 from runtime.world import World
@@ -32,7 +32,7 @@ _parse_json = json.JSONDecoder().raw_decode
 class Worker:
     """A lease worker for jobs. It calls the store and no other component."""
 
-    def __init__(self, jobs: KeptStore[JobRecord], settings: WorkerSettings, world: World) -> None:
+    def __init__(self, jobs: EntityStore[JobRecord], settings: WorkerSettings, world: World) -> None:
         self._jobs = jobs
         self._settings = settings
         self._world = world
@@ -61,14 +61,14 @@ class Worker:
             ),
             partial(self._perform, execute, stopping),
             Outcome(JOB_RELEASE),
-            _fail(RESULT_NOT_JSON, final=True),
+            _fail(RESULT_NOT_JSON, is_final=True),
             WorkerEvents(WORKER_STARTED, LEASE_LOST),
             # An overrun counts like an expired lease, which the reaper has mostly found by then.
             overrun=lambda _: Outcome(JOB_FAIL),
         )
 
     async def _perform(
-        self, execute: Executor, stopping: asyncio.Event, record: JobRecord, lease: Held
+        self, execute: Executor, stopping: asyncio.Event, record: JobRecord, lease: LeaseProof
     ) -> Outcome:
         """Run the function of a job. Any exception that it raises is a failed run, and no more than that."""
         function = self._functions.get(record.job_type)
@@ -86,7 +86,7 @@ class Worker:
         )
         result = await run(function, job, seconds, _REASONS, execute)
         if result.error is not None:
-            return _fail(result.error, final=result.is_final)
+            return _fail(result.error, is_final=result.is_final)
         return _complete(result.result)
 
 
@@ -94,6 +94,6 @@ def _complete(result: str) -> Outcome:
     return Outcome(JOB_COMPLETE, {"result": result})
 
 
-def _fail(error: str, *, final: bool = False) -> Outcome:
+def _fail(error: str, *, is_final: bool = False) -> Outcome:
     """Build the outcome of a failed run, with its error as text that a database takes."""
-    return Outcome(JOB_FAIL, {"error": to_storable_text(error, ERROR_TEXT)}, final=final)
+    return Outcome(JOB_FAIL, {"error": to_storable_text(error, ERROR_TEXT)}, is_final=is_final)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 from generated.priority import errors
+from generated.priority.lifecycle import TASK_REPLAY
 from generated.priority.messages import (
     DEAD_LETTER,
     QUEUED,
@@ -31,7 +32,8 @@ from generated.priority.records import TaskRecord
 from handlers.priority.tasks import TaskCalls
 from handlers.priority.views import format_status, to_task_change, to_worker
 from runtime.call import Call
-from runtime.stores.store import Moved, NoSuchEntity
+from runtime.stores.contract import Transitioned
+from runtime.stores.store import NoSuchEntity
 
 _PAGE_SIZE = 200
 
@@ -46,7 +48,7 @@ class AdminCalls(TaskCalls):
 
     async def replay_dead_letter(self, request: ReplayDeadLetterRequest, call: Call) -> TaskState:
         try:
-            transition = await self._tasks.move(request.task_id, DEAD_LETTER, QUEUED, call)
+            transition = await self._tasks.transition(request.task_id, TASK_REPLAY.name, call)
         except NoSuchEntity:
             raise await self._explain_not_dead(request.task_id) from None
         _require_applied(transition, request.task_id)
@@ -60,7 +62,7 @@ class AdminCalls(TaskCalls):
             if replayed == request.most:
                 break
             try:
-                replayed += (await self._tasks.move(each.task_id, DEAD_LETTER, QUEUED, call)).applied
+                replayed += (await self._tasks.transition(each.task_id, TASK_REPLAY.name, call)).applied
             except NoSuchEntity:
                 continue  # It was purged concurrently.
         return ReplayDeadLettersResponse(replayed=replayed)
@@ -91,16 +93,16 @@ class AdminCalls(TaskCalls):
         return PurgeDeadLettersResponse(purged=purged)
 
     async def pause_queue(self, request: PauseQueueRequest, _call: Call) -> QueueState:
-        await self._tasks.pause(request.priority, paused=True)
+        await self._tasks.pause(request.priority)
         return QueueState(priority=request.priority, paused=True)
 
     async def resume_queue(self, request: ResumeQueueRequest, _call: Call) -> QueueState:
-        await self._tasks.pause(request.priority, paused=False)
+        await self._tasks.resume(request.priority)
         return QueueState(priority=request.priority, paused=False)
 
     async def list_workers(self, request: ListWorkersRequest, _call: Call) -> ListWorkersResponse:
         workers = await self._list_all_workers(request.status)
-        leased = await asyncio.gather(*(self._tasks.held_by(each.worker_id) for each in workers))
+        leased = await asyncio.gather(*(self._find_leased(each.worker_id) for each in workers))
         return ListWorkersResponse(workers=map(to_worker, workers, leased))
 
     async def get_task_history(self, request: GetTaskHistoryRequest, _call: Call) -> GetTaskHistoryResponse:
@@ -112,22 +114,20 @@ class AdminCalls(TaskCalls):
     async def _iterate_dead_letters(self, task_type: str) -> AsyncIterator[TaskRecord]:
         """Iterate over the dead letters page by page, the latest first."""
         equal = {"task_type": task_type} if task_type else {}
-        found, after = await self._tasks.find(states=[DEAD_LETTER], equal=equal, size=_PAGE_SIZE)
+        page = await self._tasks.find(states=[DEAD_LETTER], equal=equal, size=_PAGE_SIZE)
         while True:
-            for each in found:
+            for each in page.records:
                 yield each
-            if after is None:
+            if page.next is None:
                 return
-            found, after = await self._tasks.find(
-                states=[DEAD_LETTER], equal=equal, after=after, size=_PAGE_SIZE
-            )
+            page = await self._tasks.find(states=[DEAD_LETTER], equal=equal, after=page.next, size=_PAGE_SIZE)
 
     async def _explain_not_dead(self, task_id: str) -> errors.TaskNotDead:
-        """Build the error for a task that has left Redis."""
+        """Build the error for a task that is only in the archive."""
         record = await self._find_task(task_id)
         return errors.TaskNotDead(task_id=task_id, status=format_status(record.status))
 
 
-def _require_applied(transition: Moved, task_id: str) -> None:
+def _require_applied(transition: Transitioned, task_id: str) -> None:
     if not transition.applied:
         raise errors.TaskNotDead(task_id=task_id, status=format_status(transition.state))

@@ -6,7 +6,7 @@ from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.settings import ManagerSettings
 from handlers.priority.admin import AdminCalls
 from handlers.priority.workers import WorkerCalls
-from runtime.stores.store import IndexedStore
+from runtime.stores.contract import EntityStore
 from runtime.world import World
 
 
@@ -15,8 +15,8 @@ class Manager(AdminCalls, WorkerCalls):
 
     def __init__(
         self,
-        tasks: IndexedStore[TaskRecord],
-        workers: IndexedStore[WorkerRecord],
+        tasks: EntityStore[TaskRecord],
+        workers: EntityStore[WorkerRecord],
         settings: ManagerSettings,
         world: World,
     ) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 
 from generated.priority import errors
-from generated.priority.lifecycle import TASK_GIVE_BACK
+from generated.priority.lifecycle import TASK_COMPLETE, TASK_GIVE_BACK, TASK_RETRY
 from generated.priority.messages import (
     COMPLETED,
     FAILED,
@@ -24,7 +23,8 @@ from generated.priority.services import WorkersService
 from handlers.priority.registration import WORKER_GONE, Registration
 from runtime.call import Call
 from runtime.call.conditions import Failure
-from runtime.stores.store import Exchanged, Held, Settling
+from runtime.stores.contract import ExchangeResult, LeaseProof, LeaseSettlement
+from runtime.worker.claim_poll import ClaimPoll
 
 _STALE = errors.StaleAttempt(holder="the worker", key="it")
 _MAX_RESULTS = 500
@@ -44,68 +44,44 @@ class ManagerLeaseStore:
         self._call = call
         self._wait_ms = int(wait_s * 1000)
         self._free_slots = 0
-        self._poll: asyncio.Task[None] | None = None
-        self._undelivered: list[AssignedTask] = []
-        """Tasks of a poll that could not be delivered, because the worker is shutting down."""
-        self.deliver: Callable[[Sequence[AssignedTask]], bool] = lambda _: False
-        """The callback that takes the tasks of a poll; False if the worker is shutting down."""
+        self.poll: ClaimPoll[AssignedTask] = ClaimPoll(self._wait_for_tasks)
 
     async def exchange(
-        self, _owner: str, settling: Sequence[Settling], free: int, call: Call
-    ) -> Exchanged[AssignedTask]:
+        self, _owner: str, settlements: Sequence[LeaseSettlement], free: int, call: Call
+    ) -> ExchangeResult[AssignedTask]:
         """Report the ended runs and claim as many new tasks."""
-        self._free_slots = free + len(settling)
-        return Exchanged(*await self._exchange_results(settling, self._free_slots, call))
+        self._free_slots = free + len(settlements)
+        return ExchangeResult(*await self._exchange_results(settlements, self._free_slots, call))
 
-    async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
+    async def settle_many(
+        self, settlements: Sequence[LeaseSettlement], call: Call
+    ) -> Sequence[int | Exception]:
         """Report ended runs and claim nothing."""
-        _, outcomes = await self._exchange_results(settling, 0, call)
+        _, outcomes = await self._exchange_results(settlements, 0, call)
         return outcomes
 
-    async def settle(
-        self,
-        key: str,
-        target: int,
-        held: Held,
-        call: Call,
-        final: bool = False,
-        edge: str = "",
-        /,
-        **given: str | None,
-    ) -> int:
+    async def settle(self, settlement: LeaseSettlement, call: Call) -> int:
         """Report one run."""
-        (outcome,) = await self.settle_all([Settling(key, held, target, given, final, edge)], call)
+        (outcome,) = await self.settle_many([settlement], call)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
-    async def renew_all(self, held: Sequence[tuple[str, Held]]) -> Sequence[bool | Exception]:
-        """Send a heartbeat; return for each lease whether the worker still owns it."""
+    async def renew(self, held: Sequence[tuple[str, LeaseProof]]) -> Sequence[object]:
+        """Send a heartbeat; return for each lease the id of its owner, None where it was lost."""
         await self._registration.send_heartbeat()
-        return [(key, each.fence) in self._registration.leases for key, each in held]
+        return [self._registration.leases.get((key, each.fence)) for key, each in held]
 
-    async def awaited(self, timeout_s: float) -> bool:
-        """Wait for a task, which is delivered at once."""
-        if self._poll is None:
-            self._poll = asyncio.create_task(self._wait_for_tasks())
-        # Never cancel a poll in flight: the tasks of its response would be lost.
-        await asyncio.wait({self._poll}, timeout=timeout_s)
-        if self._poll.done():
-            poll, self._poll = self._poll, None
-            await poll
-            return True
-        return False
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait for a task, which is pushed to the worker at once."""
+        return await self.poll.wait(timeout_s)
 
     async def release_undelivered(self, call: Call) -> None:
         """Release the tasks that were assigned and never started. Nothing may be polled after that."""
-        if self._poll is not None:
-            await asyncio.wait({self._poll}, timeout=_LAST_POLL_TIMEOUT_S)
-            self._poll.cancel()
-        undelivered, self._undelivered = self._undelivered, []
-        edge = TASK_GIVE_BACK
-        await self.settle_all(
+        undelivered = await self.poll.drain(_LAST_POLL_TIMEOUT_S)
+        await self.settle_many(
             [
-                Settling(each.task_id, Held("", each.attempt), edge.target, edge=edge.name)
+                LeaseSettlement(each.task_id, LeaseProof("", each.attempt), TASK_GIVE_BACK.name)
                 for each in undelivered
             ],
             call,
@@ -135,22 +111,19 @@ class ManagerLeaseStore:
             self._call,
         )
 
-    async def _wait_for_tasks(self) -> None:
+    async def _wait_for_tasks(self) -> Sequence[AssignedTask]:
         request = ExchangeTasksRequest(available_capacity=self._free_slots, wait_ms=self._wait_ms)
-        with suppress(Failure):  # The next exchange fails likewise, and logs it.
-            response = await self._send_exchange(request, self._call)
-            if response.tasks and not self.deliver(response.tasks):
-                self._undelivered += response.tasks
+        return (await self._send_exchange(request, self._call)).tasks
 
     async def _exchange_results(
-        self, settling: Sequence[Settling], capacity: int, call: Call
+        self, settlements: Sequence[LeaseSettlement], capacity: int, call: Call
     ) -> tuple[list[AssignedTask], list[int | Exception]]:
         """Report results and claim tasks, in as many requests as the limits need."""
         worker_id = self._registration.worker_id
         outcomes: list[int | Exception] = []
         owned: list[tuple[int, TaskResult]] = []
-        for index, each in enumerate(settling):
-            owner = self._registration.leases.get((each.key, each.held.fence), "")
+        for index, each in enumerate(settlements):
+            owner = self._registration.leases.get((each.key, each.lease.fence), "")
             outcomes.append(_STALE)
             if owner == worker_id:
                 owned.append((index, _to_task_result(each)))
@@ -161,7 +134,7 @@ class ManagerLeaseStore:
             ExchangeTasksRequest(results=[each for _, each in chunk], available_capacity=share)
             for chunk, share in zip(chunks, capacities, strict=True)
         ]
-        if not settling:
+        if not settlements:
             return list((await self._send_exchange(requests[0], call)).tasks), outcomes
         claimed: list[AssignedTask] = []
         responses = await asyncio.gather(
@@ -177,9 +150,9 @@ class ManagerLeaseStore:
                     outcomes[index] = response
             else:
                 raise response
-        for each, outcome in zip(settling, outcomes, strict=True):
+        for each, outcome in zip(settlements, outcomes, strict=True):
             if not isinstance(outcome, Failure) or outcome is _STALE:
-                self._registration.leases.pop((each.key, each.held.fence), None)
+                self._registration.leases.pop((each.key, each.lease.fence), None)
         return claimed, outcomes
 
     async def _send_exchange(self, request: ExchangeTasksRequest, call: Call) -> ExchangeTasksResponse:
@@ -202,16 +175,16 @@ class ManagerLeaseStore:
         return self._registration.leases.get((task.task_id, task.attempt), self._registration.worker_id)
 
 
-def _to_task_result(each: Settling) -> TaskResult:
+def _to_task_result(each: LeaseSettlement) -> TaskResult:
     """Convert a settlement to a result of the service."""
-    if each.target == COMPLETED:
+    if each.edge == TASK_COMPLETE.name:
         return TaskResult(
-            task_id=each.key, attempt=each.held.fence, status=COMPLETED, result=each.given["result"]
+            task_id=each.key, attempt=each.lease.fence, status=COMPLETED, result=each.given["result"]
         )
     if each.edge == TASK_GIVE_BACK.name:
-        return TaskResult(task_id=each.key, attempt=each.held.fence, status=QUEUED)
-    error = TaskError(message=each.given.get("error") or "", retriable=each.target == QUEUED)
-    return TaskResult(task_id=each.key, attempt=each.held.fence, status=FAILED, error=error)
+        return TaskResult(task_id=each.key, attempt=each.lease.fence, status=QUEUED)
+    error = TaskError(message=each.given.get("error") or "", retriable=each.edge == TASK_RETRY.name)
+    return TaskResult(task_id=each.key, attempt=each.lease.fence, status=FAILED, error=error)
 
 
 def _split_results(results: Sequence[tuple[int, TaskResult]]) -> Iterator[list[tuple[int, TaskResult]]]:

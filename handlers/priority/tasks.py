@@ -6,10 +6,10 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from generated.priority import errors
-from generated.priority.lifecycle import TASK
+from generated.priority.lifecycle import TASK, TASK_ABORT, TASK_CANCEL
 from generated.priority.messages import (
     ACTIVE,
     CANCELLED,
@@ -40,6 +40,7 @@ from generated.priority.messages import (
     WorkerStats,
 )
 from generated.priority.records import TaskRecord
+from generated.priority.settings import ManagerSettings
 from handlers.priority.lookups import Lookups
 from handlers.priority.views import (
     format_page_token,
@@ -51,10 +52,13 @@ from handlers.priority.views import (
 )
 from runtime.call import Call
 from runtime.call.conditions import Condition
-from runtime.stores.store import Created, NoSuchEntity
+from runtime.stores.contract import CreateResult
+from runtime.stores.store import NoSuchEntity
 
 _RESTING_STATES = TASK.terminal | {DEAD_LETTER}
 """The states that a task leaves only by a request of an administrator, if at all."""
+_CANCELLATIONS = {each.source: each.name for each in (TASK_CANCEL, TASK_ABORT)}
+"""By status: the edge by which a task is cancelled."""
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.25
 
@@ -62,25 +66,28 @@ _LONGEST_PAUSE_S = 0.25
 class TaskCalls(Lookups):
     """The methods of TasksService."""
 
+    _settings: ManagerSettings
+
     async def submit_task(self, request: SubmitTaskRequest, call: Call) -> SubmitTaskResponse:
         record = self._build_record(request, call)
-        (created,) = await self._tasks.create_or_find_all([record], call)
+        created = await self._tasks.create(record, call)
         if refusal := _find_refusal(record, created):
             raise refusal
-        task = record if created.is_new else created.record
+        task = created.record
         call.note(task_id=task.task_id, trace_id=task.trace_id)
         return SubmitTaskResponse(
             task_id=task.task_id,
-            status=TaskStatus.ValueType(created.state),
-            queue_position=created.position,
+            status=TaskStatus.ValueType(task.status),
+            queue_position=await self._find_position(created),
             repeated=not created.is_new,
             trace_id=task.trace_id,
         )
 
     async def submit_tasks(self, request: SubmitTasksRequest, call: Call) -> SubmitTasksResponse:
         records = [self._build_record(each, call) for each in request.tasks]
-        created = await self._tasks.create_or_find_all(records, call)
-        return SubmitTasksResponse(tasks=map(_to_submitted_task, records, created))
+        created = await self._tasks.create_many(records, call)
+        positions = [await self._find_position(each) for each in created]
+        return SubmitTasksResponse(tasks=map(_to_submitted_task, records, created, positions))
 
     async def get_task(self, request: GetTaskRequest, _call: Call) -> Task:
         world, pause = self._world, _FIRST_PAUSE_S
@@ -98,22 +105,28 @@ class TaskCalls(Lookups):
         )
 
     async def cancel_task(self, request: CancelTaskRequest, call: Call) -> TaskState:
-        try:
-            transition = await self._tasks.move_to(request.task_id, CANCELLED, call)
+        status = (await self._find_task(request.task_id)).status
+        while (edge := _CANCELLATIONS.get(status)) is not None:
+            try:
+                transition = await self._tasks.transition(request.task_id, edge, call)
+            except NoSuchEntity:  # It was forgotten concurrently.
+                status = (await self._find_task(request.task_id)).status
+                continue
+            if transition.applied:
+                return TaskState(task_id=request.task_id, status=CANCELLED)
             status = transition.state
-        except NoSuchEntity:
-            transition, status = None, (await self._find_task(request.task_id)).status
-        if transition is None or not transition.applied:
-            raise errors.TaskTerminal(task_id=request.task_id, status=format_status(status))
-        return TaskState(task_id=request.task_id, status=CANCELLED)
+        raise errors.TaskTerminal(task_id=request.task_id, status=format_status(status))
 
     async def get_queue_stats(self, _request: GetQueueStatsRequest, _call: Call) -> GetQueueStatsResponse:
-        waiting, paused, (tasks, _), (workers, living), ended = await asyncio.gather(
-            self._tasks.sizes("waiting"),
+        window_ms = 1000 * self._settings.stats_window_seconds
+        since = datetime.fromtimestamp((self._world.now_ms() - window_ms) / 1000, UTC)
+        waiting, paused, tasks, workers, living, ended = await asyncio.gather(
+            self._tasks.backlog(),
             self._tasks.paused(),
-            self._tasks.census(),
-            self._workers.census([ACTIVE, DRAINING]),
-            self._tasks.recent("tasks_ended_recently"),
+            self._tasks.count([EXECUTING]),
+            self._workers.count(),
+            self._list_all_workers([ACTIVE, DRAINING]),
+            self._tasks.count([COMPLETED, FAILED, DEAD_LETTER], since=since),
         )
         queues = {
             Priority.Name(Priority.ValueType(priority)).lower(): Queue(
@@ -131,8 +144,8 @@ class TaskCalls(Lookups):
                 used_capacity=tasks.get(EXECUTING, 0),
             ),
             throughput=Throughput(
-                completed_last_minute=_count_ended(ended, COMPLETED),
-                failed_last_minute=_count_ended(ended, FAILED, DEAD_LETTER),
+                completed_last_minute=ended[COMPLETED],
+                failed_last_minute=ended[FAILED] + ended[DEAD_LETTER],
             ),
         )
 
@@ -141,13 +154,22 @@ class TaskCalls(Lookups):
     ) -> ListTasksResponse:
         """List a page of the tasks in some states, of one type and priority unless those are empty."""
         equal = {"task_type": task_type, "priority": priority}
-        found, after = await self._tasks.find(
+        page = await self._tasks.find(
             states=states,
             equal={name: value for name, value in equal.items() if value},
             after=parse_page_token(page_token),
             size=size,
         )
-        return ListTasksResponse(tasks=map(to_task, found), next_page_token=format_page_token(after))
+        token = format_page_token(page.next)
+        return ListTasksResponse(tasks=map(to_task, page.records), next_page_token=token)
+
+    async def _find_position(self, created: CreateResult[TaskRecord]) -> int | None:
+        """Find the position of a new task in its queue; None for one that is held back, or not new."""
+        if not created.is_new or created.record.available_at is not None:
+            return None
+        if created.position is not None:
+            return created.position
+        return (await self._tasks.backlog())[created.record.effective_priority].entities
 
     def _build_record(self, request: SubmitTaskRequest, call: Call) -> TaskRecord:
         has_key, capabilities = request.HasField("idempotency_key"), request.required_capabilities
@@ -174,22 +196,24 @@ class TaskCalls(Lookups):
         return run_at if run_at.timestamp() * 1000 > self._world.now_ms() else None
 
 
-def _to_submitted_task(record: TaskRecord, created: Created[TaskRecord]) -> SubmittedTask:
+def _to_submitted_task(
+    record: TaskRecord, created: CreateResult[TaskRecord], position: int | None
+) -> SubmittedTask:
     if refusal := _find_refusal(record, created):
         return SubmittedTask(refused=to_refusal(refusal))
-    task = record if created.is_new else created.record
+    task = created.record
     return SubmittedTask(
         task_id=task.task_id,
-        status=TaskStatus.ValueType(created.state),
-        queue_position=created.position,
+        status=TaskStatus.ValueType(task.status),
+        queue_position=position,
         repeated=not created.is_new,
         trace_id=task.trace_id,
     )
 
 
-def _find_refusal(record: TaskRecord, created: Created[TaskRecord]) -> Condition | None:
+def _find_refusal(record: TaskRecord, created: CreateResult[TaskRecord]) -> Condition | None:
     """Find why a task was refused: the queue is full, or its idempotency key has another task."""
-    if created.full:
+    if created.is_refused:
         return errors.QueueFull()
     if not created.is_new and created.record.digest != record.digest:
         return errors.IdempotencyMismatch()
@@ -213,7 +237,3 @@ def _compute_digest(request: SubmitTaskRequest) -> str:
     ]
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _count_ended(counts: dict[tuple[str, ...], int], *states: int) -> int:
-    return sum(counts.get((format_status(state),), 0) for state in states)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
@@ -22,7 +23,7 @@ from generated.priority.messages import (
 )
 from generated.priority.records import TaskRecord, WorkerRecord
 from runtime.call.conditions import Condition, Failure
-from runtime.stores.store import Change
+from runtime.stores.contract import Cursor, HistoryEntry
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -78,15 +79,15 @@ def to_assigned_task(record: TaskRecord) -> AssignedTask:
     )
 
 
-def to_worker(record: WorkerRecord, held: set[str]) -> Worker:
+def to_worker(record: WorkerRecord, leased: Sequence[TaskRecord]) -> Worker:
     """Convert a worker record to its full view, with the tasks leased to it."""
     return Worker(
         worker_id=record.worker_id,
         status=WorkerStatus.ValueType(record.status),
-        current_tasks=sorted(held),
+        current_tasks=sorted(each.task_id for each in leased),
         last_heartbeat=to_timestamp(record.last_heartbeat),
         capacity=record.capacity,
-        current_load=len(held),
+        current_load=len(leased),
         reported_load=record.reported_load,
         capabilities=record.capabilities,
         version=record.version,
@@ -94,11 +95,11 @@ def to_worker(record: WorkerRecord, held: set[str]) -> Worker:
     )
 
 
-def to_task_change(change: Change) -> TaskChange:
+def to_task_change(change: HistoryEntry) -> TaskChange:
     """Convert an entry of the history to a status change."""
     return TaskChange(
-        from_status=TaskStatus.Value(change.source.upper()) if change.source else None,
-        to_status=TaskStatus.Value(change.target.upper()),
+        from_status=None if change.source is None else _to_status(change.source),
+        to_status=_to_status(change.target),
         actor=change.actor,
         attempt=change.fence,
         at=to_timestamp(change.at),
@@ -135,17 +136,17 @@ def parse_timestamp(timestamp: Timestamp, field: str) -> datetime:
         raise errors.ValidationError(field=field, problem=problem) from None
 
 
-def format_page_token(position: tuple[datetime, str] | None) -> str:
+def format_page_token(position: Cursor | None) -> str:
     """Format the position where a page ended as a page token."""
-    return "" if position is None else f"{(position[0] - _EPOCH) // _MICROSECOND}~{position[1]}"
+    return "" if position is None else f"{position.at}~{position.key}"
 
 
-def parse_page_token(token: str) -> tuple[datetime, str] | None:
+def parse_page_token(token: str) -> Cursor | None:
     """Parse the position where the previous page ended; the spec lets no other tokens through."""
     if not token:
         return None
     at, _, key = token.partition("~")
-    return _EPOCH + timedelta(microseconds=int(at)), key
+    return Cursor(int(at), key)
 
 
 @lru_cache(maxsize=64)

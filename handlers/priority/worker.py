@@ -26,7 +26,7 @@ from runtime.call import Call
 from runtime.call.conditions import Failure
 from runtime.model.json_text import decode_valid_json, json_problem
 from runtime.observe import log as events
-from runtime.stores.store import Held
+from runtime.stores.contract import LeaseProof
 from runtime.worker.config import Outcome, WorkerConfig, WorkerEvents
 from runtime.worker.lease_worker import LeaseWorker
 from runtime.world import World
@@ -106,12 +106,12 @@ class Worker:
             ),
             partial(self._perform, lease_store, execute, stopping),
             Outcome(TASK_GIVE_BACK),
-            _fail(RESULT_NOT_JSON, final=True),
+            _fail(RESULT_NOT_JSON, is_final=True),
             WorkerEvents(WORKER_STARTED, LEASE_LOST),
             overrun=lambda _: _fail("the worker was not heard of any more"),
             observer=registration,
         )
-        lease_store.deliver = lane.push
+        lease_store.poll.push = lane.push
         return lease_store, lane
 
     async def _register(self, registration: Registration, call: Call, stopping: asyncio.Event) -> bool:
@@ -165,7 +165,7 @@ class Worker:
         execute: Executor,
         stopping: asyncio.Event,
         task: AssignedTask,
-        lease: Held,
+        lease: LeaseProof,
     ) -> Outcome:
         """Run the function of a task. Any exception that it raises is a failed run, and no more than that."""
         function = self._functions.get(task.task_type)
@@ -189,22 +189,22 @@ class Worker:
                 return _fail(failure.message)
         result = await run(function, job, seconds, _REASONS, execute)
         if result.error is not None:
-            return _fail(result.error, final=result.is_final)
+            return _fail(result.error, is_final=result.is_final)
         return _complete(result.result)
 
 
 def _complete(result: str) -> Outcome:
     """Build the outcome of a run: completed with its result, or failed where that cannot be stored."""
     if len(result) > RESULT_BYTES:
-        return _fail(f"{RESULT_TOO_LARGE}: {len(result)} bytes", final=True)
+        return _fail(f"{RESULT_TOO_LARGE}: {len(result)} bytes", is_final=True)
     if "\\u" in result and json_problem(result, must_be_object=False, storable=True):
-        return _fail(RESULT_NOT_JSON, final=True)
+        return _fail(RESULT_NOT_JSON, is_final=True)
     return Outcome(TASK_COMPLETE, {"result": result})
 
 
-def _fail(error: str, *, final: bool = False) -> Outcome:
+def _fail(error: str, *, is_final: bool = False) -> Outcome:
     """Build the outcome of a failed run, with its error as text that a store takes."""
-    return Outcome(TASK_FAIL if final else TASK_RETRY, {"error": to_storable_text(error, ERROR_TEXT)})
+    return Outcome(TASK_FAIL if is_final else TASK_RETRY, {"error": to_storable_text(error, ERROR_TEXT)})
 
 
 async def _report(lease_store: ManagerLeaseStore, task: AssignedTask, progress: Mapping[str, Any]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from generated.queuey import errors
 from generated.queuey.errors import CANCELED
-from generated.queuey.lifecycle import JOB, JOB_ABANDON, JOB_RELEASE
+from generated.queuey.lifecycle import JOB, JOB_ABANDON, JOB_CLAIM, JOB_FAIL, JOB_RELEASE
 from generated.queuey.messages import (
     ACTIVE,
     COMPLETED,
@@ -35,18 +36,20 @@ from generated.queuey.messages import (
 from generated.queuey.records import JobRecord
 from generated.queuey.settings import QueueSettings
 from runtime.call import Call
-from runtime.stores.file_store import FileStore
-from runtime.stores.store import Held, NoSuchEntity
+from runtime.stores.contract import CREATION, Cursor, EntityStore, HistoryEntry, LeaseProof, LeaseSettlement
+from runtime.stores.store import NoSuchEntity
 from runtime.world import World
 
 _JOB_FIELDS = tuple(each.name for each in Job.DESCRIPTOR.fields)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ANY_LEASE = LeaseProof("", 0)
+"""Whoever may cancel a job does so whoever runs it."""
 
 
 class Queue:
     """The methods of QueueService. It is stateless: every response comes from the file."""
 
-    def __init__(self, jobs: FileStore[JobRecord], settings: QueueSettings, world: World) -> None:
+    def __init__(self, jobs: EntityStore[JobRecord], settings: QueueSettings, world: World) -> None:
         self._jobs = jobs
         self._must_name_runner = settings.require_runner_id
         self._world = world
@@ -61,7 +64,7 @@ class Queue:
             return record if record.status in JOB.terminal else None
 
         found = (
-            await self._poll_until(find_ended, self._jobs.changed, request.wait_ms)
+            await self._poll_until(find_ended, partial(self._jobs.wait, key=request.job_id), request.wait_ms)
             if request.wait_ms
             else None
         )
@@ -69,18 +72,32 @@ class Queue:
         return _to_job(found or await self._get_existing(request.job_id))
 
     async def list_jobs(self, request: ListJobsRequest, _call: Call) -> ListJobsResponse:
-        found = await self._jobs.find(
-            states=request.status,
-            equal={"runner_id": request.runner_id} if request.runner_id else {},
-            after=(_EPOCH, request.page_token) if request.page_token else None,
-            size=request.page_size + 1,
-        )
-        page = found[: request.page_size]
-        token = page[-1].job_id if len(found) > len(page) else ""
-        return ListJobsResponse(jobs=map(_to_job, page), next_page_token=token)
+        after = await self._find_place(request.page_token) if request.page_token else None
+        if request.page_token and after is None:
+            return ListJobsResponse()
+        found: list[JobRecord] = []
+        while len(found) <= request.page_size:
+            page = await self._jobs.find(
+                states=request.status,
+                equal={"runner_id": request.runner_id} if request.runner_id else {},
+                after=after,
+                size=request.page_size + 1 - len(found),
+            )
+            found += page.records
+            after = page.next
+            if after is None:
+                break
+        shown = found[: request.page_size]
+        token = shown[-1].job_id if len(found) > len(shown) else ""
+        return ListJobsResponse(jobs=map(_to_job, shown), next_page_token=token)
+
+    async def _find_place(self, job_id: str) -> Cursor | None:
+        """Find the place of a job in the listing; None where there is no such job."""
+        record = await self._jobs.get(job_id)
+        return None if record is None else Cursor(record.created_at * 1000, job_id)
 
     async def count_jobs(self, _request: CountJobsRequest, _call: Call) -> CountJobsResponse:
-        counts = await self._jobs.counts()
+        counts = await self._jobs.count()
         return CountJobsResponse(
             pending=counts[PENDING],
             active=counts[ACTIVE],
@@ -90,9 +107,10 @@ class Queue:
 
     async def claim_job(self, request: ClaimJobRequest, call: Call) -> Job:
         async def claim() -> JobRecord | None:
-            return await self._jobs.acquire(request.runner_id, call)
+            claimed = await self._jobs.claim(request.runner_id, 1, call)
+            return claimed[0] if claimed else None
 
-        record = await self._poll_until(claim, self._jobs.awaited, request.wait_ms)
+        record = await self._poll_until(claim, self._jobs.wait, request.wait_ms)
         if record is None:
             return Job()
         call.note(job_id=record.job_id)
@@ -100,13 +118,15 @@ class Queue:
 
     async def tickle_job(self, request: TickleJobRequest, _call: Call) -> Job:
         lease = self._parse_lease(request)
-        try:
-            record = await self._jobs.extend(request.job_id, lease)
-        except NoSuchEntity:
-            raise errors.JobNotFound(job_id=request.job_id) from None
-        if record is None:
+        (record,) = await self._jobs.renew([(request.job_id, lease)])
+        if record is not None:
+            return _to_job(record)
+        existing = await self._get_existing(request.job_id)
+        if existing.status != ACTIVE:
             raise await self._build_not_active(request.job_id)
-        return _to_job(record)
+        if lease.owner and existing.runner_id != lease.owner:
+            raise errors.NotOwner(holder=lease.owner, key=request.job_id)
+        raise errors.StaleAttempt(key=request.job_id)
 
     async def complete_job(self, request: CompleteJobRequest, call: Call) -> Job:
         lease = self._parse_lease(request)
@@ -117,7 +137,10 @@ class Queue:
             "reason": _get_optional(request, "reason"),
         }
         try:
-            transition = await self._jobs.leave(request.job_id, request.status, lease, call, **outcome)
+            edge = self._jobs.edge_between(ACTIVE, request.status, call)
+            transition = await self._jobs.transition(
+                request.job_id, edge.name, call, lease=lease, given=outcome
+            )
         except NoSuchEntity:
             raise errors.JobNotFound(job_id=request.job_id) from None
         record = await self._get_existing(request.job_id)
@@ -126,19 +149,19 @@ class Queue:
         raise await self._build_not_active(request.job_id)
 
     async def release_job(self, request: ReleaseJobRequest, call: Call) -> Job:
-        try:
-            edge = JOB_ABANDON if request.abandoned else JOB_RELEASE
-            lease = self._parse_lease(request)
-            await self._jobs.settle(request.job_id, edge.target, lease, call, False, edge.name)
-        except NoSuchEntity:
-            raise errors.JobNotFound(job_id=request.job_id) from None
+        edge = JOB_ABANDON if request.abandoned else JOB_RELEASE
+        lease = self._parse_lease(request)
+        await self._get_existing(request.job_id)
+        await self._jobs.settle(LeaseSettlement(request.job_id, lease, edge.name), call)
         return _to_job(await self._get_existing(request.job_id))
 
     async def cancel_job(self, request: CancelJobRequest, call: Call) -> Job:
         record = await self._get_existing(request.job_id)
         # A pending job is claimed first, so that no runner can claim it, and ended atomically with that.
-        path = [PENDING, ACTIVE, FAILED] if record.status == PENDING else [ACTIVE, FAILED]
-        transition = await self._jobs.follow(request.job_id, path, call, owner=call.caller, reason=CANCELED)
+        edges = [JOB_CLAIM.name, JOB_FAIL.name] if record.status == PENDING else [JOB_FAIL.name]
+        transition = await self._jobs.transition(
+            request.job_id, edges, call, lease=_ANY_LEASE, given={"reason": CANCELED}
+        )
         if not transition.applied and transition.state not in JOB.terminal:
             return await self.cancel_job(request, call)  # A runner claimed or released it concurrently.
         if not transition.applied:
@@ -160,24 +183,14 @@ class Queue:
             exit_code=record.exit_code,
             stderr_addr=record.stderr_addr,
             reason=record.reason,
-            changes=[
-                JobChange(
-                    from_status=each.source.lower(),
-                    to_status=each.target.lower(),
-                    actor=each.actor,
-                    run_attempts=each.fence,
-                    transition=each.edge,
-                    at=(each.at - _EPOCH) // timedelta(milliseconds=1),
-                )
-                for each in changes
-            ],
+            changes=[_to_change(each) for each in changes],
         )
 
     def _build_fields(self, binary_addr: str, input_addr: str | None) -> dict[str, Any]:
         return {"job_id": self._world.new_id().upper(), "binary_addr": binary_addr, "input_addr": input_addr}
 
     async def _create(self, fields: dict[str, Any], key: str | None, call: Call) -> Job:
-        record, _ = await self._jobs.create_or_find(JobRecord(**fields, idempotency_key=key), call)
+        record = (await self._jobs.create(JobRecord(**fields, idempotency_key=key), call)).record
         call.note(job_id=record.job_id)
         return _to_job(record)
 
@@ -193,11 +206,11 @@ class Queue:
             await wait_for_change(left)
         return found
 
-    def _parse_lease(self, request: TickleJobRequest | CompleteJobRequest | ReleaseJobRequest) -> Held:
+    def _parse_lease(self, request: TickleJobRequest | CompleteJobRequest | ReleaseJobRequest) -> LeaseProof:
         """Parse the lease that a runner names; omitted fields are not compared."""
         if self._must_name_runner and not request.runner_id:
             raise errors.ValidationError(field="runner_id", problem="must be given; REQUIRE_RUNNER_ID is on")
-        return Held(request.runner_id, request.run_attempts)
+        return LeaseProof(request.runner_id, request.run_attempts)
 
     async def _get_existing(self, job_id: str) -> JobRecord:
         record = await self._jobs.get(job_id)
@@ -221,6 +234,18 @@ def _is_repeat(request: CompleteJobRequest, record: JobRecord) -> bool:
         and record.output_addr == _get_optional(request, "output_addr")
         and record.completed_at is not None
         and request.runner_id in ("", record.runner_id)
+    )
+
+
+def _to_change(entry: HistoryEntry) -> JobChange:
+    source = "" if entry.source is None else JOB.states[entry.source].lower()
+    return JobChange(
+        from_status=source,
+        to_status=JOB.states[entry.target].lower(),
+        actor=entry.actor,
+        run_attempts=entry.fence,
+        transition="" if entry.edge == CREATION else entry.edge,
+        at=(entry.at - _EPOCH) // timedelta(milliseconds=1),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from msgspec import Struct, field
 
@@ -82,6 +83,8 @@ class Retiring(Struct, frozen=True):
 class KeptInS3(Struct, frozen=True):
     """Entities as objects of a bucket. What is in upper case is the name of a variable."""
 
+    engine: ClassVar[str] = "s3"
+
     endpoint: str
     bucket: str
     region: str
@@ -89,7 +92,6 @@ class KeptInS3(Struct, frozen=True):
     shape: Shape
     messages: Mapping[str, Shape]
     """The messages that the record holds, by their names in `types`."""
-    revision: str
     prefix: str | None = None
     """The variable with what every key begins with, before a slash."""
     shard: Shard | None = None
@@ -104,3 +106,14 @@ class KeptInS3(Struct, frozen=True):
     repairs: Repairing | None = None
     large: Large | None = None
     retires: Retiring | None = None
+    journal: str | None = None
+    """The member of an object that has its history; without one its versions are all that is known."""
+    unique: str = "unique/{field}/{value}.json"
+    """The object that says which entity has a unique value; `value` is the digest of it."""
+    paused: str = "paused.json"
+    """The object with the values that are not claimed."""
+
+    @property
+    def drivers(self) -> frozenset[str]:
+        """The components that work for this engine by a clock of its own."""
+        return frozenset((self.repairs.by,) if self.repairs is not None else ())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from runtime.model.kept_in_s3 import KeptInS3
 
@@ -118,10 +119,6 @@ class Holder(Struct, frozen=True):
     offers: str
     needs: str
     booked: str
-    taken: str | None = None
-    """The key of the set of what was taken from a holder until it asks."""
-    idle: str | None = None
-    """The key of the hash of those that wait to be handed something."""
 
 
 class Lease(Struct, frozen=True):
@@ -189,6 +186,8 @@ class Outbox(Struct, frozen=True):
 class KeptInRedis(Struct, frozen=True):
     """Entities as hashes, and the names of all other keys."""
 
+    engine: ClassVar[str] = "redis"
+
     url: str
     prefix: str | None
     hash: str
@@ -208,15 +207,26 @@ class KeptInRedis(Struct, frozen=True):
     metrics: str | None = None
     outbox: Outbox | None = None
 
+    @property
+    def drivers(self) -> frozenset[str]:
+        """The components that work for this engine by a clock of its own."""
+        return frozenset((self.outbox.by,) if self.outbox is not None else ())
+
 
 class KeptInSqlite(Struct, frozen=True):
     """The file that keeps the entities, by the variable that names it, and the table in it."""
 
+    engine: ClassVar[str] = "sqlite"
+    drivers: ClassVar[frozenset[str]] = frozenset()
     path: str
     table: str
     unique: tuple[str, ...]
     words: Mapping[int, str]
     """What each state is called there."""
+    unique_for: Mapping[str, str] = field(default_factory=dict)
+    """Fields that no two entities share for some time, and the variable with the seconds."""
+    indexes: Mapping[str, Index] = field(default_factory=dict)
+    expires: str | None = None
 
 
 class Fill(Struct, frozen=True):
@@ -224,6 +234,14 @@ class Fill(Struct, frozen=True):
 
     by: str
     of: Mapping[int, str]
+
+
+class Overrides(Struct, frozen=True):
+    """Values of variables for some entities, told apart by a text of the record."""
+
+    by: str
+    values: Mapping[str, Mapping[str, float]]
+    """By that text: the variables that differ, and their values."""
 
 
 class Ceiling(Struct, frozen=True):
@@ -236,11 +254,22 @@ class Ceiling(Struct, frozen=True):
 class Kept(Struct, frozen=True):
     """The server that keeps the entities, and what they are called there."""
 
+    engine: ClassVar[str] = "postgres"
+    drivers: ClassVar[frozenset[str]] = frozenset()
+
     store: str
     url: str
     table: str
     history: str
     unique: tuple[str, ...] = ()
+    unique_for: Mapping[str, str] = field(default_factory=dict)
+    """Fields that no two entities share for some time, and the variable with the seconds."""
+    indexes: Mapping[str, Index] = field(default_factory=dict)
+    expires: str | None = None
+
+
+Storage = Kept | KeptInRedis | KeptInSqlite | KeptInS3
+_PLACES = {"postgres": "kept", "redis": "in_redis", "sqlite": "in_sqlite", "s3": "in_s3"}
 
 
 class Lifecycle(Struct, frozen=True):
@@ -274,6 +303,8 @@ class Lifecycle(Struct, frozen=True):
     in_redis: KeptInRedis | None = None
     in_sqlite: KeptInSqlite | None = None
     in_s3: KeptInS3 | None = None
+    revision: str | None = None
+    """The field that counts the writes of a record."""
     copies: Mapping[str, str] = field(default_factory=dict)
     """Fields that begin as another field does."""
     fills: Mapping[str, Fill] = field(default_factory=dict)
@@ -282,8 +313,24 @@ class Lifecycle(Struct, frozen=True):
     unless_holding: str | None = None
     shifts: Mapping[str, Shift] = field(default_factory=dict)
     lease: Lease | None = None
+    overrides: Overrides | None = None
     shown: Mapping[int, int] = field(default_factory=dict)
     """What outsiders are told of each state."""
+
+    @property
+    def storage(self) -> Storage | None:
+        """How the engine that keeps the entities names and lays them out; None for those in memory."""
+        return self.kept or self.in_redis or self.in_sqlite or self.in_s3
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine that keeps the entities."""
+        return self.storage.engine if self.storage is not None else "memory"
+
+    def kept_by(self, storage: Storage) -> Lifecycle:
+        """Return the same lifecycle in another storage."""
+        places = dict.fromkeys(_PLACES.values())
+        return replace(self, **{**places, _PLACES[storage.engine]: storage})
 
     def is_key(self, text: str) -> bool:
         """Whether a text can be the key of an entity at all. Nothing is looked up under any other."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 WINDOW_SLOTS = 128
 """Max seconds of a window; each second has a slot of a ring buffer."""
@@ -23,6 +23,10 @@ class Counts(Struct, frozen=True):
     """Upper bounds of a histogram, in seconds."""
     seconds: str | None = None
     """The variable with the length of a window."""
+    since: str | None = None
+    """The record time from which a histogram measures."""
+    on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By change: the value of each label, a word, `{field}` of the record, or `<name>` of what is given."""
 
 
 class IndexSizes(Struct, frozen=True):

@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from runtime.model.lifecycles import Lifecycle
+from runtime.model.lifecycles import Lifecycle, Storage
 from runtime.model.measuring import Measured
 
 if TYPE_CHECKING:
@@ -270,6 +270,10 @@ class Deployment(Struct, frozen=True):
     nodes: Mapping[str, Node]
     carrier: str = "grpcio"
     """The gRPC carrier between its own nodes."""
+    engine: str | None = None
+    """The storage engine of all entities; None where each is in that of its lifecycle."""
+    unneeded: frozenset[str] = frozenset()
+    """The variables of other engines, which need no value here."""
     slots_variable: str | None = None
     slots_total: int | None = None
     routing: Routing | None = None
@@ -326,6 +330,8 @@ class System(Struct, frozen=True):
     connections: int
     shutdown_grace_ms: int
     log_fields: tuple[str, ...]
+    storage: Mapping[str, Mapping[str, Storage]] = field(default_factory=dict)
+    """By engine that a deployment names, and by entity: how it keeps them."""
     settings: Mapping[str, type[Any]] = field(default_factory=dict)
     clients: Mapping[str, type[Any]] = field(default_factory=dict)
     measured: tuple[Measured, ...] = ()
@@ -339,6 +345,12 @@ class System(Struct, frozen=True):
     """Enums whose values are not in upper case in JSON, by their full names: `lower` or `title`."""
     variable_prefix: str | None = None
     """The prefix of the system's own variables."""
+
+    def variables_of(self, deployment: Deployment, node: Node) -> list[Variable]:
+        """Return the variables of a node; those of an engine that is not used need no value."""
+        found = [self.variables[name] for name in node.variables]
+        unneeded = deployment.unneeded
+        return [replace(each, required=False) if each.name in unneeded else each for each in found]
 
     def word(self, enum: str, value: str) -> str:
         """Return the JSON name of a value of an enum, which is given by its full name."""

@@ -42,7 +42,7 @@ class Assembly:
         self.system = system
         self.deployment = deployment
         self.table = table
-        variables = [system.variables[each] for each in table.variables]
+        variables = system.variables_of(deployment, table)
         self.values = read(variables, system.variable_rules, environ, table.defaults)
         self.hosts = tuple(each for each in table.hosts if not self._is_excluded(each))
         """The components that run here."""
@@ -54,7 +54,9 @@ class Assembly:
         self.log.counts = self.metrics.event_counters(system.events)
         self.endpoints: dict[str, Endpoint] = {}
         self._make_remote_channel = make_remote_channel
-        self.stores = Stores(system, self.world, self.metrics, self.values, name or table.name)
+        self.stores = Stores(
+            system, self.world, self.metrics, self.values, name or table.name, engine=deployment.engine
+        )
         self.handlers = self._make_handlers()
         served = {
             each: self.handlers[service.component]
@@ -82,7 +84,7 @@ class Assembly:
 
     async def find_problem(self) -> str | None:
         """Return why the node is not ready; None if it is."""
-        return await self.stores.problem()
+        return await self.stores.health()
 
     def background(self, stopping: asyncio.Event) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         """Iterate over the background work of the components: their run() and their sweepers."""
@@ -100,7 +102,7 @@ class Assembly:
         return variable is not None and bool(self.values[variable])
 
     def _make_handlers(self) -> dict[str, Any]:
-        wiring = Wiring(self.system, self.world, self.values, self._channel_for, self.stores.of)
+        wiring = Wiring(self.system, self.world, self.values, self._channel_for, self.stores)
         return {
             component: wiring.make(component)
             for component in self.hosts

@@ -46,7 +46,7 @@ class InProcessNode:
         )
         self._log = Log(principal, "WARNING", world, sys.stderr)
         self._stores = Stores(system, world, Metrics(), values, principal, blocking=blocking)
-        wiring = Wiring(system, world, values, _refuse_upstream, self._stores.of)
+        wiring = Wiring(system, world, values, _refuse_upstream, self._stores)
         self._handlers = {each: wiring.make(each) for each in node.hosts}
         self._guard = Guard(system)
         self._components = {each.name: each.component for each in system.services.values()}

@@ -7,21 +7,23 @@ import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Protocol, get_args, get_origin, get_type_hints
 
 from runtime.call.context import Channel
 from runtime.call.step_order import keep_step_order
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
-from runtime.observe.metrics import Metrics
 from runtime.stores.contract import EntityStore
-from runtime.stores.file_store import FileStore
-from runtime.stores.object_store import ObjectStore
-from runtime.stores.store import IndexedStore, KeptStore
 from runtime.transport.tls import HttpTls
 from runtime.world import World
 
-StoreFactory = Callable[[Lifecycle, type[Any]], Any]
+
+class StoreSource(Protocol):
+    """Where the stores of a node come from."""
+
+    def of(self, lifecycle: Lifecycle, record: type[Any]) -> Any: ...
+
+
 ChannelFor = Callable[[str, str], Channel]
 """Takes the calling component and the service; makes the channel to it."""
 
@@ -39,13 +41,13 @@ class Wiring:
         world: World,
         values: Mapping[str, Any],
         channel_for: ChannelFor,
-        store_factory: StoreFactory,
+        stores: StoreSource,
     ) -> None:
         self._system = system
         self._world = world
         self._values = values
         self._channel_for = channel_for
-        self._store_factory = store_factory
+        self._stores = stores
 
     def make(self, component: str) -> Any:
         """Make the handler of a component: the class of its name in the module of its name."""
@@ -61,13 +63,13 @@ class Wiring:
             return HttpTls.of(self._system, self._values)
         if hint is self._system.settings[component]:
             return self._system.settings[component].of(self._values)
-        if get_origin(hint) in (EntityStore, KeptStore, IndexedStore, FileStore, ObjectStore):
-            return self._store(component, get_origin(hint), get_args(hint)[0])
+        if get_origin(hint) is EntityStore:
+            record = get_args(hint)[0]
+            return self._stores.of(self._lifecycle(component, record), record)
         if (service := getattr(hint, "__name__", "")) in self._system.services:
             return self._client(component, service)
         raise WiringError(
-            f"{component} asks for {name}: {hint}. A handler can have World, EntityStore[…], KeptStore[…], "
-            f"IndexedStore[…], FileStore[…], ObjectStore[…], HttpTls, "
+            f"{component} asks for {name}: {hint}. A handler can have World, EntityStore[…], HttpTls, "
             f"{self._system.settings[component].__name__} and the services that it may call."
         )
 
@@ -79,23 +81,6 @@ class Wiring:
             )
         channel = keep_step_order(self._system, component, self._channel_for(component, service))
         return self._system.clients[service](channel)
-
-    def _store(self, component: str, kind: Any, record: type[Any]) -> Any:
-        lifecycle = self._lifecycle(component, record)
-        elsewhere = (lifecycle.kept, lifecycle.in_sqlite, lifecycle.in_redis, lifecycle.in_s3)
-        if kind is EntityStore and any(elsewhere):
-            raise WiringError(f"{component} asks for an EntityStore of what is not kept in memory.")
-        if kind is FileStore and lifecycle.in_sqlite is None:
-            raise WiringError(f"{component} asks for a FileStore of what no file keeps.")
-        if kind is KeptStore and lifecycle.kept is None and lifecycle.in_sqlite is None:
-            raise WiringError(
-                f"{component} asks for a KeptStore of what no server keeps; ask for an EntityStore."
-            )
-        if kind is IndexedStore and lifecycle.in_redis is None:
-            raise WiringError(f"{component} asks for an IndexedStore of what Redis does not keep.")
-        if kind is ObjectStore and lifecycle.in_s3 is None:
-            raise WiringError(f"{component} asks for an ObjectStore of what no bucket keeps.")
-        return self._store_factory(lifecycle, record)
 
     def _lifecycle(self, component: str, record: type[Any]) -> Lifecycle:
         """Find the entity of a store; by its record where a component holds several."""
@@ -146,25 +131,4 @@ def find_clock_drivers(lifecycle: Lifecycle) -> set[str]:
     edges, shifts = lifecycle.edges.values(), lifecycle.shifts.values()
     dues = [*(edge.due for edge in edges), *(edge.also_due for edge in edges), *(each.due for each in shifts)]
     found = {due.by for due in (*dues, lifecycle.deletion_due) if due is not None}
-    if lifecycle.in_redis is not None and lifecycle.in_redis.outbox is not None:
-        found.add(lifecycle.in_redis.outbox.by)
-    if lifecycle.in_s3 is not None and lifecycle.in_s3.repairs is not None:
-        found.add(lifecycle.in_s3.repairs.by)
-    return found
-
-
-def make_memory_stores(
-    system: System, world: World, metrics: Metrics, values: Mapping[str, Any]
-) -> StoreFactory:
-    """Make a factory of stores in memory, bounded as the spec says."""
-    from runtime.stores.memory import MemoryStore, MemoryTable
-
-    tables: dict[str, MemoryTable] = {}
-
-    def make(lifecycle: Lifecycle, record: type[Any]) -> Any:
-        bound = values.get(lifecycle.retained_by or "") or 0
-        return MemoryStore(
-            system, lifecycle, record, world, metrics, values, max_terminal=bound, tables=tables
-        )
-
-    return make
+    return found | lifecycle.storage.drivers if lifecycle.storage is not None else found

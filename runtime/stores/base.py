@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from inspect import Parameter, signature
 from typing import Any, Generic
 
 from runtime.call.conditions import Condition
@@ -13,7 +14,7 @@ from runtime.observe import log as events
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import CREATION, DELETION, NOTHING, Record
 from runtime.stores.semantics.clocks import clocks_of
-from runtime.stores.semantics.edges import edge_between, is_of_clock, needs_proof
+from runtime.stores.semantics.edges import edge_between, is_of_clock, needs_proof, only_ends_failures
 from runtime.stores.semantics.leases import STALE
 from runtime.stores.semantics.rules import Change, Clock, prepare_rules
 from runtime.stores.store import GuardBreach
@@ -44,6 +45,10 @@ class StoreBase(Generic[Record]):
         self._proofs: dict[tuple[str, str], bool] = {}
         """By change and actor, where the actor may make it: whether it needs the proof of a lease."""
         self._lines = dict(_line_fields(lifecycle))
+
+    def _now(self) -> int:
+        """Return this moment by the clock of the world."""
+        return self._world.now_ms() * 1000
 
     def edge_between(self, source: int, target: int, call: Call) -> Transition:
         edge = edge_between(self._rules, source, target, call.caller)
@@ -82,10 +87,20 @@ class StoreBase(Generic[Record]):
             proof = needs_proof(self._rules, change, call.caller)
             if not proof and is_of_clock(self._rules, change, call.caller):
                 raise GuardBreach(f"{name} of a {self._entity} is driven by the clock")
+            if only_ends_failures(self._rules, change, call.caller):
+                raise GuardBreach(f"{call.caller} takes {name} of a {self._entity} only with a failure")
             self._proofs[name, call.caller] = proof
         if proof and not has_proof:
             raise GuardBreach(f"{name} of a {self._entity} needs the proof of its lease")
         return change
+
+    def _admit_first(self, then: Iterable[str], call: Call) -> list[Transition]:
+        """Return the edges that a creator takes in the step of the creation."""
+        found = [self._admit(name, call, has_proof=False) for name in then]
+        edges = [each for each in found if isinstance(each, Transition)]
+        if len(edges) < len(found):
+            raise GuardBreach(f"a {self._entity} begins with edges, and with no other change")
+        return edges
 
     def _admit_clock(self, name: str, call: Call) -> tuple[Clock, ...]:
         """Return the clocks of a change that the caller drives."""
@@ -120,6 +135,10 @@ class StoreBase(Generic[Record]):
 
     def _condition(self, role: str, **fields: object) -> Exception:
         make: Callable[..., Condition] = self._roles[role]
+        known = signature(make).parameters
+        if not any(each.kind is Parameter.VAR_KEYWORD for each in known.values()):
+            # The message of a condition need not have everything that is known.
+            fields = {name: value for name, value in fields.items() if name in known}
         return make(**fields)
 
     def _denied(self, call: Call, problem: str) -> Exception:
@@ -128,9 +147,37 @@ class StoreBase(Generic[Record]):
     def _lease_lost(self, key: str, owner: str, problem: str) -> Exception:
         if problem == STALE and "lease_stale" in self._roles:
             return self._condition("lease_stale", key=key)
-        return self._condition("lease_lost", holder=owner, key=key)
+        return self._condition("lease_lost", holder=owner or "its owner", key=key)
 
     # Audit.
+
+    def _lease_note(self, change: Change, old: Any, new: Any) -> dict[str, Any]:
+        """Return the lease that a change takes or leaves, for the log."""
+        lease = self._rules.lease
+        if lease is None or not isinstance(change, Transition):
+            return {}
+        if lease.state == change.target:
+            return {lease.owner: getattr(new, lease.owner), lease.fence: getattr(new, lease.fence)}
+        if lease.state == change.source:
+            return {lease.owner: getattr(old, lease.owner), lease.fence: getattr(old, lease.fence)}
+        return {}
+
+    def _history_note(
+        self, edge: Transition | None, old: Any, new: Any, call: Call | None, given: Mapping[str, Any]
+    ) -> tuple[int, str, str, str] | None:
+        """Return fence, owner, reason and trace for an entry of the history; None where it has none."""
+        rules, lease = self._rules, self._rules.lease
+        trace: str | None = getattr(new, rules.trace) if rules.trace else None
+        if not trace and call is not None and call.trace:
+            trace = call.trace_id
+        reason = given.get(edge.reason) if edge is not None and edge.reason else None
+        if lease is None and not trace and not reason:
+            return None
+        fence = owner = None
+        if lease is not None:
+            fence = getattr(new, lease.fence)
+            owner = getattr(new, lease.owner) or (getattr(old, lease.owner) if old is not None else None)
+        return fence or 0, owner or "", reason or "", trace or ""
 
     def _audit(
         self,

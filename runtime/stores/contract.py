@@ -23,6 +23,8 @@ from runtime.call.context import Call
 from runtime.model.lifecycles import Transition
 
 Record = TypeVar("Record", bound=Struct)
+Claimed = TypeVar("Claimed")
+"""What a worker gets of a claim: the record, or a message that stands for it."""
 Compare = Callable[[Record, Record], None]
 """Takes a record as it was wanted and as it was found, and raises where the two cannot be one."""
 Given = Mapping[str, Any]
@@ -57,6 +59,9 @@ class CreateResult(NamedTuple, Generic[Record]):
     record: Record
     is_new: bool
     is_refused: bool = False
+    position: int | None = None
+    """The place of a new one among those that can be claimed with its value, from 1; None where the engine
+    would have to count."""
 
 
 class LeaseSettlement(NamedTuple):
@@ -69,11 +74,18 @@ class LeaseSettlement(NamedTuple):
     is_final: bool = False
 
 
-class ExchangeResult(NamedTuple, Generic[Record]):
+class ExchangeResult(NamedTuple, Generic[Claimed]):
     """The records that were claimed, and for each settlement the state it ended in, or why it did not."""
 
-    claimed: Sequence[Record]
+    claimed: Sequence[Claimed]
     outcomes: Sequence[int | Exception]
+
+
+class Backlog(NamedTuple):
+    """How many entities can be claimed, and for how many seconds the oldest of them has waited."""
+
+    entities: int
+    oldest_s: float
 
 
 class Cursor(NamedTuple):
@@ -106,22 +118,63 @@ class HistoryEntry(NamedTuple):
     trace: str = ""
 
 
+class LeaseStore(Protocol[Claimed]):
+    """The part of `EntityStore` that a lease worker needs; a client of a service's API can have it, too."""
+
+    async def exchange(
+        self, owner: str, settlements: Sequence[LeaseSettlement], free: int, call: Call
+    ) -> ExchangeResult[Claimed]:
+        """Settle, then claim: one for each that was settled and `free` more.
+
+        One that was not settled has an exception instead of a state. The method raises a failure of the
+        store only where there was nothing to settle.
+        """
+        ...
+
+    async def settle_many(
+        self, settlements: Sequence[LeaseSettlement], call: Call
+    ) -> Sequence[int | Exception]:
+        """Settle each by itself: the state it ended in, or the exception that `settle` would raise.
+
+        `Busy` is an outcome, too: another transaction has locked the entity, and its lease goes on.
+        """
+        ...
+
+    async def settle(self, settlement: LeaseSettlement, call: Call) -> int:
+        """Settle one, and wait for those who have locked the entity; return the state it ended in."""
+        ...
+
+    async def renew(self, held: Sequence[tuple[str, LeaseProof]]) -> Sequence[object]:
+        """Renew leases: None for one that was lost, an exception for one that could not be renewed now."""
+        ...
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait until something may be there to claim."""
+        ...
+
+
 class EntityStore(Protocol[Record]):
     """The entities of one kind. Records are immutable: a change replaces the record."""
 
     # Creating and reading.
 
-    async def create(self, record: Record, call: Call) -> CreateResult[Record]:
+    async def create(self, record: Record, call: Call, *, then: Sequence[str] = ()) -> CreateResult[Record]:
         """Add an entity in its initial state, or find the one that has one of its unique values.
 
         The store writes state, stamps, copies, fills and the fields of the lease, whatever the record brings
-        along. Raises the condition of role store_full where a ceiling is reached, and `GuardBreach` where
-        another entity has the key.
+        along. `then` are edges that the creator takes in the same step, if the entity is new; none of them
+        needs anything given. Raises the condition of role store_full where a ceiling is reached, and
+        `GuardBreach` where another entity has the key, or an edge of `then` does not apply.
         """
         ...
 
     async def create_many(
-        self, records: Sequence[Record], call: Call, *, compare: Compare[Record] | None = None
+        self,
+        records: Sequence[Record],
+        call: Call,
+        *,
+        compare: Compare[Record] | None = None,
+        then: Sequence[str] = (),
     ) -> list[CreateResult[Record]]:
         """Add or find many in one step, in their order, so that the later of two alike finds the first.
 
@@ -159,8 +212,13 @@ class EntityStore(Protocol[Record]):
         """Return the state changes of an entity, oldest first, as far as they are retained."""
         ...
 
-    async def count(self, states: Collection[int] = ()) -> dict[int, int]:
-        """Count the entities in each of some states, or in every state."""
+    async def count(
+        self, states: Collection[int] = (), *, since: datetime | int | None = None
+    ) -> dict[int, int]:
+        """Count the entities in each of some states, or in every state.
+
+        `since` (inclusive) is a time of the field that orders the listing; older ones do not count.
+        """
         ...
 
     # Changing.
@@ -231,7 +289,8 @@ class EntityStore(Protocol[Record]):
         """Lease the next entities to an owner, in claim order, and at most so many.
 
         First come the values of `first` in their order, then the oldest by `oldest_by`; those of equal time
-        come in no promised order. Values that are paused are left out, and so is what `where` does not equal.
+        by ascending key, or by the order of their creation where an engine knows it. Values
+        that are paused are left out, and so is what `where` does not equal.
         `capabilities` narrows what the owner offers, or, with `only`, are the texts that it can run; None
         narrows nothing. An owner that is unknown to the entity of holders, in another state or without
         capacity gets nothing. Each claim raises the fence by one. Raises `GuardBreach` without a lease.
@@ -291,6 +350,14 @@ class EntityStore(Protocol[Record]):
 
     async def paused(self) -> frozenset[int]:
         """Return the values that are paused."""
+        ...
+
+    async def backlog(self) -> dict[int, Backlog]:
+        """Count what can be claimed now, by each value of `first`; all of it under 0 without `first`.
+
+        Values that are paused count too: what they hold waits. The age is that of `oldest_by`. Raises
+        `GuardBreach` without a lease.
+        """
         ...
 
     # Due changes and health.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 
@@ -19,8 +19,8 @@ class Outcome(Struct, frozen=True):
     """The outcome of a run: its transition, the fields to write with it, and whether no retry may follow."""
 
     transition: Transition
-    fields: Mapping[str, str | None] = field(default_factory=dict)
-    final: bool = False
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    is_final: bool = False
 
 
 class WorkerConfig(Struct, frozen=True):
@@ -29,7 +29,8 @@ class WorkerConfig(Struct, frozen=True):
     slots: int
     poll_s: float
     lease_s: float | None
-    """None where each record has a lease length of its own."""
+    """None where each record has a lease length of its own, and infinite for a lease that goes by `renewed`:
+    it goes on until the store says that it was lost."""
     renew_s: float | None
     """None where leases are not renewed: a run is cancelled when its lease expires. A lease with a length of
     its own is renewed after a third of that length, if that is sooner."""

@@ -10,7 +10,7 @@ from typing import Any, Generic
 
 from runtime.call.conditions import Failure
 from runtime.call.context import Call
-from runtime.stores.store import Claimed, Held, LeaseStore, Settling
+from runtime.stores.contract import Claimed, LeaseProof, LeaseSettlement, LeaseStore
 
 
 @dataclass(slots=True, eq=False)
@@ -18,7 +18,7 @@ class InFlightRun(Generic[Claimed]):
     """One claimed entity and its run, from the claim until its outcome is settled or dropped."""
 
     key: str
-    lease: Held
+    lease: LeaseProof
     record: Claimed
     lease_s: float
     expires_at: float
@@ -39,11 +39,13 @@ class InFlightRun(Generic[Claimed]):
     is_lost: bool = False
     """Whether the store says so: the lease has another owner."""
 
-    def begin_settling(self) -> Settling:
+    def begin_settling(self) -> LeaseSettlement:
         """Mark the outcome as on its way; return the request that settles it."""
-        edge = self.outcome.transition
+        outcome = self.outcome
         self.is_settling = True
-        return Settling(self.key, self.lease, edge.target, self.outcome.fields, self.outcome.final, edge.name)
+        return LeaseSettlement(
+            self.key, self.lease, outcome.transition.name, outcome.fields, outcome.is_final
+        )
 
 
 class InFlightRuns(Generic[Claimed]):
@@ -62,7 +64,7 @@ class InFlightRuns(Generic[Claimed]):
         return len(self._runs)
 
     def add(
-        self, key: str, lease: Held, record: Claimed, asked: float, lease_s: float
+        self, key: str, lease: LeaseProof, record: Claimed, asked: float, lease_s: float
     ) -> InFlightRun[Claimed]:
         """Add a claimed entity; its lease counts from the moment before the claim was sent."""
         run = InFlightRun(key, lease, record, lease_s, asked + lease_s, self._renewal_time(asked, lease_s))
@@ -126,18 +128,18 @@ class InFlightRuns(Generic[Claimed]):
     async def _renew(self, runs: Sequence[InFlightRun[Claimed]], call: Call) -> None:
         asked = call.world.monotonic()
         alive = [each for each in runs if asked < each.expires_at]
-        renewed: Sequence[bool | Exception] = ()
+        renewed: Sequence[object] = ()
         try:
             if alive:
                 async with asyncio.timeout(min(each.expires_at for each in alive) - asked):
-                    renewed = await self._store.renew_all([(each.key, each.lease) for each in alive])
+                    renewed = await self._store.renew([(each.key, each.lease) for each in alive])
         except (Failure, TimeoutError):
             pass  # The next round tries again, as long as the leases hold.
-        for each, is_renewed in zip(alive, renewed, strict=False):
-            if is_renewed is True:
-                each.expires_at = asked + each.lease_s
-            elif is_renewed is False:
+        for each, answer in zip(alive, renewed, strict=False):
+            if answer is None:
                 each.is_lost = True
+            elif not isinstance(answer, Exception):
+                each.expires_at = asked + each.lease_s
         now = call.world.monotonic()
         for each in alive:
             each.renew_at = min(self._renewal_time(now, each.lease_s), each.expires_at)

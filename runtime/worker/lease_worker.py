@@ -16,13 +16,15 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from math import inf
 from typing import Any, Generic
 
 from runtime.call.conditions import Failure
 from runtime.call.context import Call
 from runtime.model.lifecycles import Lease
 from runtime.observe import log as events
-from runtime.stores.store import Busy, Claimed, Held, LeaseStore, Unstorable
+from runtime.stores.contract import Claimed, LeaseProof, LeaseStore
+from runtime.stores.store import Busy, Unstorable
 from runtime.worker.config import Outcome, WorkerConfig, WorkerEvents, WorkerObserver
 from runtime.worker.in_flight import InFlightRun, InFlightRuns
 
@@ -45,13 +47,14 @@ class LeaseWorker(Generic[Claimed]):
         key: str,
         owner: str,
         config: WorkerConfig,
-        perform: Callable[[Claimed, Held], Coroutine[Any, Any, Outcome]],
+        perform: Callable[[Claimed, LeaseProof], Coroutine[Any, Any, Outcome]],
         released: Outcome,
         unstorable: Outcome,
         log_events: WorkerEvents,
         *,
         overrun: Callable[[Claimed], Outcome] | None = None,
         observer: WorkerObserver | None = None,
+        noted_as: str = "worker_id",
     ) -> None:
         self._store = store
         self._lease = lease
@@ -64,6 +67,8 @@ class LeaseWorker(Generic[Claimed]):
         self._log_events = log_events
         self._overrun = overrun
         self._observer = observer
+        self._noted_as = noted_as
+        """The name that log lines have for the owner."""
         self._in_flight: InFlightRuns[Claimed] = InFlightRuns(store, config.lease_s, config.renew_s)
         self._ready: deque[InFlightRun[Claimed]] = deque()
         self._done_runs: list[InFlightRun[Claimed]] = []
@@ -81,7 +86,7 @@ class LeaseWorker(Generic[Claimed]):
     async def work(self, call: Call, stopping: asyncio.Event) -> None:
         """Work until `stopping` is set; then drain for the grace, and release what is left."""
         call = Call(world=call.world, log=call.log, caller=call.caller, method=call.method)
-        call.note(worker_id=self._owner)
+        call.note(**{self._noted_as: self._owner})
         call.tell(self._log_events.started, f"{self._config.slots} slots")
         self._active = call, stopping
         async with asyncio.TaskGroup() as tasks:
@@ -199,7 +204,7 @@ class LeaseWorker(Generic[Claimed]):
                 tasks.create_task(self._exchange(outgoing, free, tasks, call))
                 continue
             if free and self._store_wakeup is None:
-                self._store_wakeup = tasks.create_task(self._store.awaited(self._config.poll_s))
+                self._store_wakeup = tasks.create_task(self._store.wait(self._config.poll_s))
                 self._store_wakeup.add_done_callback(self._on_store_wakeup)
             break
         return self._exchanges > before
@@ -213,15 +218,15 @@ class LeaseWorker(Generic[Claimed]):
     ) -> None:
         """Settle outcomes, and claim others unless `free` is None."""
         asked = call.world.monotonic()
-        settling = [run.begin_settling() for run in outgoing]
+        settlements = [run.begin_settling() for run in outgoing]
         claimed: Sequence[Claimed] = ()
         outcomes: Sequence[int | Exception] = ()
         failure: Exception | None = None
         try:
             if free is None:
-                outcomes = await self._store.settle_all(settling, call)
+                outcomes = await self._store.settle_many(settlements, call)
             else:
-                claimed, outcomes = await self._store.exchange(self._owner, settling, free, call)
+                claimed, outcomes = await self._store.exchange(self._owner, settlements, free, call)
         except Failure as error:
             failure = error
             outcomes = [error] * len(outgoing)
@@ -245,7 +250,7 @@ class LeaseWorker(Generic[Claimed]):
         self._wakeup.set()
 
     def _add_claimed(self, record: Claimed, asked: float) -> None:
-        key, lease = getattr(record, self._key), Held(self._owner, getattr(record, self._lease.fence))
+        key, lease = getattr(record, self._key), LeaseProof(self._owner, getattr(record, self._lease.fence))
         lease_s: float = self._config.lease_s or getattr(record, self._lease.seconds)
         self._ready.append(self._in_flight.add(key, lease, record, asked, lease_s))
         if self._observer is not None:
@@ -269,7 +274,7 @@ class LeaseWorker(Generic[Claimed]):
             self._finish(run, self._unstorable)
         elif not isinstance(why, Failure):
             raise why
-        elif why.grpc == "UNAVAILABLE" and call.world.monotonic() + self._backoff_s < run.expires_at:
+        elif why.grpc == "UNAVAILABLE" and self._may_retry(run, call):
             self._outcomes.append(run)
             return why
         else:
@@ -277,12 +282,18 @@ class LeaseWorker(Generic[Claimed]):
             return why if why.grpc == "UNAVAILABLE" else None
         return None
 
+    def _may_retry(self, run: InFlightRun[Claimed], call: Call) -> bool:
+        """Whether the lease goes on until the next try; without an end, until the grace is over."""
+        if run.expires_at == inf:
+            return not self._is_grace_over
+        return call.world.monotonic() + self._backoff_s < run.expires_at
+
     async def _settle_alone(self, run: InFlightRun[Claimed], tasks: asyncio.TaskGroup, call: Call) -> None:
         """Settle one outcome alone, so that only this one waits for the lock of its entity."""
-        key, lease, target, fields, final, edge = run.begin_settling()
+        settlement = run.begin_settling()
         run.is_settling = False
         try:
-            await self._store.settle(key, target, lease, call, final, edge, **fields)
+            await self._store.settle(settlement, call)
         except (Failure, Unstorable) as error:
             self._handle_unsettled(run, error, tasks, call)
         else:

@@ -98,7 +98,6 @@ def without_history(data: Data) -> None:
     bike = data["lifecycle"]["entities"]["bike"]["kept_in"]
     for word in ("outbox", "wakes", "trace", "expires", "replicas", "unique", "prefix"):
         bike.pop(word)
-    data["lifecycle"]["entities"]["bike"]["lease"]["holder"].pop("idle")
     for word in ("expires", "prefix"):
         data["lifecycle"]["entities"]["van"]["kept_in"].pop(word)
     data["deployments"]["home"]["servers"].pop("postgres")

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tests.support.codegen.cached_loading import cached_files
 HERE = Path(__file__).parent / "diagnostics"
 SPECS = Path(__file__).parent.parent / "specs"
 CASES = sorted(path.name for path in HERE.iterdir())
+CHANGED = ("locker", "bakery", "rental", "laundry", "nursery")
 STYLES = {"expected.txt": "text", "expected.json": "json", "expected.github.txt": "github"}
 
 
@@ -37,13 +39,22 @@ def _cache_files() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the specs, in which a case leaves no trace."""
+    made = tmp_path_factory.mktemp("specs")
+    for name in CHANGED:
+        shutil.copytree(SPECS / name, made / name)
+    return made
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_output_is_exact(case: str, tmp_path: Path) -> None:
+def test_output_is_exact(case: str, workplace: Path) -> None:
     """A faulty spec gets the complaints that its folder expects, word for word; one fault gets one.
 
     A folder that is named after a code has a single fault, and so a single complaint of that code.
     """
-    complaints = examine_case(HERE / case, tmp_path)
+    complaints = examine_case(HERE / case, workplace)
     for file, style in STYLES.items():
         golden = HERE / case / file
         if file == "expected.txt" or golden.exists():
@@ -60,7 +71,7 @@ def test_every_code_has_a_folder() -> None:
     assert {case[:4] for case in CASES if case.startswith("E")} == {rule.code for rule in RULES}
 
 
-@pytest.mark.parametrize("name", ["locker", "bakery", "rental", "laundry", "nursery"])
+@pytest.mark.parametrize("name", CHANGED)
 def test_specs_are_clean(name: str) -> None:
     """The specs that the folders change have no complaint of their own."""
     assert examine(SPECS / name)[1] == []
@@ -136,18 +147,39 @@ def examine_case(case: Path, workplace: Path) -> list[Diagnostic]:
     text = diff.read_text(encoding="utf-8") if diff.exists() else ""
     named = re.match(r"--- (\w+)/", text)
     spec = workplace / (named[1] if named else "locker")
-    shutil.copytree(SPECS / spec.name, spec)
-    for file in case.glob("*.yaml"):
-        shutil.copy(file, spec)
-    for hunk in re.split(r"^(?=--- )", text, flags=re.M)[1:]:
-        apply(hunk, spec)
-    return examine(spec, workplace)[1]
+    hunks = re.split(r"^(?=--- )", text, flags=re.M)[1:]
+    replaced = [*case.glob("*.yaml")]
+    with restored({spec / file.name for file in replaced} | {find_file(hunk, spec) for hunk in hunks}):
+        for file in replaced:
+            shutil.copy(file, spec)
+        for hunk in hunks:
+            apply(hunk, spec)
+        return examine(spec, workplace)[1]
+
+
+@contextmanager
+def restored(files: set[Path]) -> Iterator[None]:
+    """Put files back as they were; one that was not there is removed."""
+    before = {file: file.read_bytes() if file.exists() else None for file in files}
+    try:
+        yield
+    finally:
+        for file, content in before.items():
+            if content is None:
+                file.unlink(missing_ok=True)
+            else:
+                file.write_bytes(content)
+
+
+def find_file(hunk: str, spec: Path) -> Path:
+    """The file that a hunk changes."""
+    header = hunk.partition("\n")[0]
+    return spec / header.removeprefix("--- ").removeprefix(f"{spec.name}/")
 
 
 def apply(hunk: str, spec: Path) -> None:
     """Change a file by a hunk, or remove it if it is to become /dev/null."""
-    header, *lines = hunk.rstrip("\n").split("\n")
-    file = spec / header.removeprefix("--- ").removeprefix(f"{spec.name}/")
+    file, lines = find_file(hunk, spec), hunk.rstrip("\n").split("\n")[1:]
     if lines == ["+++ /dev/null"]:
         file.unlink()
         return

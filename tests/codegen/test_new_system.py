@@ -129,7 +129,7 @@ assert VAN.in_redis.words["state"][messages.DRIVING] == "DRIVING"
 assert kept.indexes["waiting"].parts.by == "tools" and kept.indexes["loaded"].score is None
 assert kept.outbox.by == "clerk" and kept.unique["plate"].seconds == "PLATE_SECONDS"
 assert BIKE.lease.first == (messages.SIZE_CARGO, messages.SIZE_LARGE, messages.SIZE_SMALL)
-assert BIKE.lease.holder.states == {messages.DRIVING} and BIKE.lease.holder.taken == "vans:stops:{van_id}"
+assert BIKE.lease.holder.states == {messages.DRIVING}
 assert BIKE.fills["most_drops"].of[messages.SIZE_CARGO] == "LARGE_DROPS" and BIKE.refuses.index == "waiting"
 assert BIKE.copies == {"urgency": "size", "first_seconds": "trip_seconds"}
 assert BIKE.deletion_due.after == "LOST_SECONDS" and VAN.unless_holding == "bike"
@@ -144,7 +144,7 @@ assert SYSTEM.deployments["home"].servers == {"redis": "RENTAL_STORE", "postgres
     assert completed.returncode == 0, completed.stderr
 
 
-def test_the_new_modules_are_typed(root: Path, tmp_path: Path) -> None:
+def test_the_new_modules_are_typed(root: Path) -> None:
     """mypy --strict has nothing to say about any generated module of the new systems."""
     completed = run(
         root,
@@ -154,8 +154,9 @@ def test_the_new_modules_are_typed(root: Path, tmp_path: Path) -> None:
             "--strict",
             "--config-file=",
             "--follow-imports=silent",
+            # What is known of libraries since the last run takes most of the time.
             "--cache-dir",
-            str(tmp_path),
+            str(ROOT / ".mypy_cache/new_system"),
         ),
         *("-p", "generated.locker", "-p", "generated.bakery"),
         *("-p", "generated.rental", "-p", "generated.laundry"),

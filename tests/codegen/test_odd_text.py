@@ -14,6 +14,7 @@ from codegen.emit.artefact import format_docstring
 from codegen.generate import build
 from tests.support import quick_yaml
 from tests.support.codegen.projects import BAKERY, LOCKER
+from tests.support.deep import DEEP
 
 SENTENCES = [
     'It says "no"',
@@ -25,11 +26,16 @@ SENTENCES = [
     "Später ✓ \u2028 ",
     " ".join(["long"] * 60),
 ]
+CASES = [
+    (spec, sentence)
+    for index, sentence in enumerate(SENTENCES)
+    for spec in ((LOCKER, BAKERY) if DEEP else ((LOCKER, BAKERY)[index % 2],))
+]
+"""Each sentence in one of two specs, and with `--deep` in both."""
 PROSE = {"doc", "trigger", "title", "summary", "owns"}
 
 
-@pytest.mark.parametrize("sentence", SENTENCES)
-@pytest.mark.parametrize("spec", [LOCKER, BAKERY], ids=lambda spec: spec.name)
+@pytest.mark.parametrize(("spec", "sentence"), CASES, ids=lambda each: getattr(each, "name", None))
 def test_any_sentence_gives_valid_files(spec: Path, sentence: str, tmp_path: Path) -> None:
     """With an odd sentence in every place for one, all Python compiles, YAML loads, and protoc succeeds."""
     for path in spec.glob("*.yaml"):

@@ -11,7 +11,7 @@ from handlers.jobs import Job
 from handlers.jobs.job_loop import JobLoops
 from handlers.jobs.registry import RegisteredFunction
 from handlers.jobs.runner import FailureReasons, RunResult, run
-from runtime.stores.store import Held
+from runtime.stores.contract import LeaseProof
 from runtime.worker.config import Outcome
 from tests.runtime.worker.memory_leases import (
     DONE,
@@ -39,7 +39,7 @@ async def test_each_job_function_has_a_task_and_a_context_of_its_own() -> None:
             group.start_soon(anyio.sleep, 0)
         return "done" if scope.cancelled_caught else "not stopped"
 
-    async def perform(record: CakeRecord, _held: Held) -> Outcome:
+    async def perform(record: CakeRecord, _held: LeaseProof) -> Outcome:
         given = Job(record.order_id, "scoped", WORLD)
         ran = await run(RegisteredFunction("scoped", function, is_async=True), given, 60, REASONS, loops)
         return DONE if ran == RunResult('"done"') else RELEASED

@@ -13,6 +13,15 @@ from tests.support.s3.fixtures import Bucket
 from tests.support.s3.proxy import S3Proxy
 
 
+@pytest.fixture(autouse=True)
+def _no_race_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nodes of this process try the conditions of writes without rivals when they start.
+
+    The loser of a race waits a second in this server. The races of a start are tested in tests/runtime.
+    """
+    monkeypatch.setattr("runtime.stores.s3.bucket.probe.FEW_RACERS", 1)
+
+
 @pytest.fixture
 async def crew(bucket: Bucket, tmp_path: Path) -> AsyncIterator[Crew]:
     """Workers that are connected to the server itself."""

@@ -47,12 +47,17 @@ def test_shards_are_the_first_digits_of_ids() -> None:
 
 @pytest.mark.req("OQ-265", "OQ-266", "OQ-264")
 def test_features_that_the_queue_does_not_have() -> None:
-    """Tasks neither depend on each other nor have priorities, and no method has a path on the network."""
+    """Tasks neither depend on each other nor have priorities, and no method has a path on the network.
+
+    One that keeps its tasks in memory listens, because no bucket is there for its clients.
+    """
     names = {*Task.DESCRIPTOR.fields_by_name, *SubmitTaskRequest.DESCRIPTOR.fields_by_name}
     assert not {name for name in names if "priorit" in name or "depend" in name or "parent" in name}
     methods = [method for service in SYSTEM.services.values() for method in service.methods]
     assert methods and all(each.route is None for each in methods)
-    for deployment in SYSTEM.deployments.values():
+    on_a_bucket = [each for each in SYSTEM.deployments.values() if each.engine is None]
+    assert on_a_bucket
+    for deployment in on_a_bucket:
         assert not deployment.ingress
         assert all(node.port_variable is None for node in deployment.nodes.values())
 

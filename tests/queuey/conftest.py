@@ -1,17 +1,46 @@
-"""A queue for each test that needs one."""
+"""A queue for each test that needs one, on every engine that a deployment keeps its jobs in."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from tests.support.queuey.in_process_queue import House
 
+DEPLOYMENTS = ("local", "memory")
+OF_THE_FILE = frozenset(("sql", "rows", "path", "close", "open", "sweep"))
+"""What a test asks of a queue whose jobs are in a file, which it can read, or which outlives the queue."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that asks a queue by its API alone on each deployment, and the others on a file."""
+    if "house" in metafunc.fixturenames:
+        names = {*_iter_names(metafunc.function, set())}
+        deployments = DEPLOYMENTS[:1] if names & OF_THE_FILE else DEPLOYMENTS
+        metafunc.parametrize("house", deployments, indirect=True)
+
+
+def _iter_names(function: Callable[..., Any], seen: set[str]) -> Iterator[str]:
+    """Iterate over the names that a test uses, also in the functions of its module that it calls."""
+    pending: list[CodeType] = [function.__code__]
+    while pending:
+        code = pending.pop()
+        yield from code.co_names
+        pending += [each for each in code.co_consts if isinstance(each, CodeType)]
+        for name in {*code.co_names} - seen:
+            seen.add(name)
+            called = function.__globals__.get(name)
+            if isinstance(called, FunctionType) and called.__module__ == function.__module__:
+                yield from _iter_names(called, seen)
+
 
 @pytest_asyncio.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[House]:
     """A queue with its defaults and without periodic sweeps."""
-    async with House(tmp_path / "queue.db") as house:
+    async with House(tmp_path / "queue.db", request.param) as house:
         yield house

@@ -55,7 +55,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         early = found.run("output", submitted.stdout.strip())
         assert (early.exit_code, "no output yet" in early.stderr) == (2, True)
     again = tmp_path_factory.mktemp("again")
-    with up(again, DEPLOYMENT, "--set", "RUN_SECONDS=60", CHARTER_DATA=str(data)) as second:
+    settings = ("--set", "RUN_SECONDS=60", "--set", "SHUTDOWN_GRACE_SECONDS=1")
+    with up(again, DEPLOYMENT, *settings, CHARTER_DATA=str(data)) as second:
         env, endpoints = second.ready["env"], second.ready["endpoints"]
         yield Running(env, endpoints, again, submitted.stdout.strip())
 
@@ -115,7 +116,7 @@ def test_wait_exits_with_the_outcome(running: Running) -> None:
     for sample in ("noop", "trap"):
         job = running.run("submit", running.sample(sample)).stdout.strip()
         codes[sample] = running.run("wait", job).exit_code
-    endless = running.run("submit", running.sample("loop")).stdout.strip()
+    endless = running.run("submit", running.sample("sleep")).stdout.strip()
     timed_out = running.run("wait", endless, "--seconds", "0")
     assert running.run("cancel-job", endless).exit_code == 0
     assert (codes, timed_out.exit_code) == ({"noop": 0, "trap": 1}, 3)

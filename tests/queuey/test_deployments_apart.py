@@ -46,8 +46,12 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine answers late; no test here waits for something that does not exist."""
+    """A busy machine answers late; no test here waits for something that does not exist.
+
+    What has a name or an address is unique, so that nothing more need be awaited once it is found.
+    """
     monkeypatch.setattr("runtime.cli.location._LOOK_S", PATIENCE_S)
+    monkeypatch.setattr("runtime.cli.location._SETTLE_S", 0.1)
 
 
 def read_discovered(runner: Process) -> str:

@@ -138,7 +138,10 @@ async def test_answers_fit_their_schemas(house: House) -> None:
 
 @pytest.mark.req("QQ-109", "QQ-110", "QQ-X10")
 def test_the_api_conforms_to_its_description(tmp_path: Path) -> None:
-    """Schemathesis looks for a request on which the two differ, also along the links."""
+    """Schemathesis looks for a request on which the two differ, also along the links.
+
+    The bounds of values are tried with `--deep`, and in every run in tests/runtime/transport/http.
+    """
     # A job that is not in the right status is answered with 400, as if the request were wrong.
     options = ["--exclude-checks", "positive_data_acceptance"]
     if not DEEP:
@@ -146,7 +149,7 @@ def test_the_api_conforms_to_its_description(tmp_path: Path) -> None:
         options += ["--exclude-operation-id", "GetJob", "--exclude-operation-id", "ClaimJob"]
     queue = Process(tmp_path, "queue", "queue", {"DB_PATH": str(tmp_path / "q.db")}).begin().wait()
     try:
-        check_description(queue.url, tmp_path, *options)
+        check_description(queue.url, tmp_path, *options, bounds=DEEP)
         assert queue.events("rpc_fault") == []
     finally:
         queue.kill()

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import AsyncIterator
 
-from tests.support.stores.engines import ENGINES
+import pytest
+import pytest_asyncio
+
+from tests.support.stores.engines import ENGINES, close_opened
+from tests.support.stores.postgres_engine import Server
 from tests.support.stores.shop import Shop
+
+
+@pytest.fixture(autouse=True)
+def _servers(request: pytest.FixtureRequest) -> None:
+    """Start the server of an engine that needs one."""
+    params = getattr(request.node, "callspec", None)
+    if params is not None and "postgres" in params.params.values():
+        Server.url = request.getfixturevalue("shared_postgres").url
 
 
 @pytest.fixture(params=sorted(ENGINES))
@@ -19,3 +31,10 @@ def engine(request: pytest.FixtureRequest) -> str:
     """The name of an engine, for a place with variables of its own."""
     name: str = request.param
     return name
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def closed_stores() -> AsyncIterator[None]:
+    """Close what a test has opened."""
+    yield
+    await close_opened()

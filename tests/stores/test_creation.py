@@ -10,9 +10,11 @@ from runtime.stores.contract import LeaseProof
 from runtime.stores.store import GuardBreach
 from tests.support.stores.lifecycles import COURIER, ERRAND, LETTER, PARCEL
 from tests.support.stores.records import (
+    DEAD,
     DONE,
     HIGH,
     LOW,
+    SHELVED,
     VARIABLES,
     WAITING,
     CourierRecord,
@@ -20,7 +22,7 @@ from tests.support.stores.records import (
     LetterRecord,
     ParcelRecord,
 )
-from tests.support.stores.shop import Shop, refused
+from tests.support.stores.shop import Shop, refused, settlement
 
 
 async def test_the_first_record_is_the_stores(shop: Shop) -> None:
@@ -29,7 +31,7 @@ async def test_the_first_record_is_the_stores(shop: Shop) -> None:
     forged = ErrandRecord(
         key="a", state=DONE, urgency=HIGH, owner="x", fence=7, ends_at=shop.now(), made_at=shop.now(99)
     )
-    made, is_new, is_refused = await store.create(forged, shop.call("client"))
+    made, is_new, is_refused, _ = await store.create(forged, shop.call("client"))
     assert (is_new, is_refused) == (True, False)
     assert made == ErrandRecord(
         key="a",
@@ -80,10 +82,11 @@ async def test_a_unique_value_finds_its_entity(shop: Shop) -> None:
     """A second record with the same value finds the first; no value, or an empty one, is no value."""
     store, client = shop.store(PARCEL), shop.call("client")
     first = (await store.create(ParcelRecord(key="a", ticket="t"), client)).record
-    assert await store.create(ParcelRecord(key="b", ticket="t"), client) == (first, False, False)
-    assert await store.create(ParcelRecord(key="a", ticket="t"), client) == (first, False, False)
+    assert (await store.create(ParcelRecord(key="b", ticket="t"), client))[:3] == (first, False, False)
+    assert (await store.create(ParcelRecord(key="a", ticket="t"), client))[:3] == (first, False, False)
     for key, ticket in (("c", None), ("d", None), ("e", ""), ("f", "")):
-        assert (await store.create(ParcelRecord(key=key, ticket=ticket), client)).is_new
+        made = await store.create(ParcelRecord(key=key, ticket=ticket), client)
+        assert (made.is_new, made.record.ticket) == (True, None)
 
 
 async def test_a_unique_value_is_free_when_its_entity_is_gone(shop: Shop) -> None:
@@ -105,6 +108,17 @@ async def test_a_unique_value_may_be_forgotten(shop: Shop) -> None:
     shop.pass_s(0.1)
     assert (await store.create(ErrandRecord(key="b", ticket="t"), client)).is_new
     assert (await store.create(ErrandRecord(key="c", ticket="t"), client)).record.key == "b"
+
+
+async def test_a_remembered_value_is_free_with_its_entity(shop: Shop) -> None:
+    """What is unique for some time belongs to nothing once the entity is gone."""
+    store, client = shop.store(ERRAND), shop.call("client")
+    await shop.store(COURIER).create(CourierRecord(name="bob"), client)
+    await store.create(ErrandRecord(key="a", ticket="t"), client)
+    (record,) = await store.claim("bob", 1, shop.call("runner"))
+    await store.settle(settlement(record, "bury"), shop.call("runner"))
+    assert (await store.delete("a", DEAD, shop.call("admin"))).applied
+    assert (await store.create(ErrandRecord(key="b", ticket="t"), client)).is_new
 
 
 async def test_a_unique_value_goes_on_to_a_later_entity(shop: Shop) -> None:
@@ -177,3 +191,40 @@ async def test_the_time_of_the_first_claim_may_lie_ahead(shop: Shop) -> None:
     ahead = (await store.create(LetterRecord(key="a", ready_at=shop.now(9)), client)).record
     behind = (await store.create(LetterRecord(key="b", ready_at=shop.now(-9)), client)).record
     assert (ahead.ready_at, behind.ready_at) == (shop.now(9), shop.now())
+
+
+async def test_a_creator_takes_edges_in_the_same_step(shop: Shop) -> None:
+    """What `then` names is taken with the creation; an entity that is found stays as it is."""
+    store, client = shop.store(ERRAND), shop.call("client")
+    made = await store.create(ErrandRecord(key="a", ticket="t"), client, then=["cancel"])
+    assert (made.is_new, made.record) == (True, await store.get("a"))
+    assert made.record.state == SHELVED
+    entries = await store.history("a")
+    assert [(each.edge, each.source, each.target) for each in entries] == [
+        ("create", None, WAITING),
+        ("cancel", WAITING, SHELVED),
+    ]
+    results = await store.create_many(
+        [ErrandRecord(key="b", ticket="t"), ErrandRecord(key="c", ticket="u"), ErrandRecord(key="d")],
+        client,
+        then=["cancel"],
+    )
+    assert [(each.record.key, each.is_new, each.record.state) for each in results] == [
+        ("a", False, SHELVED),
+        ("c", True, SHELVED),
+        ("d", True, SHELVED),
+    ]
+
+
+async def test_an_edge_that_does_not_apply_creates_nothing(shop: Shop) -> None:
+    """Neither one that the new record does not fit, nor one that the creator may not take."""
+    store, client = shop.store(ERRAND), shop.call("client")
+    with pytest.raises(GuardBreach, match="cancel of a new errand does not apply"):
+        await store.create_many(
+            [ErrandRecord(key="a"), ErrandRecord(key="b", mode=1)], client, then=["cancel"]
+        )
+    with refused("permission_denied"):
+        await store.create(ErrandRecord(key="a"), client, then=["claim"])
+    with pytest.raises(GuardBreach, match="has no transition fly"):
+        await store.create(ErrandRecord(key="a"), client, then=["fly"])
+    assert (await store.count())[WAITING] == 0

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sortedcontainers import SortedList
 
-from runtime.stores.memory.listing import Listing, ListingSpan
+from runtime.stores.memory.listing import Listing
+from runtime.stores.steps.table import ListingSpan
 
 STATES = (1, 2, 3, 4)
 ENTRIES = st.lists(

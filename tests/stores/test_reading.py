@@ -104,6 +104,15 @@ async def test_a_count_is_by_state(shop: Shop) -> None:
     store = await add_parcels(shop)
     assert await store.count() == {WAITING: 4, HELD: 2, DONE: 0, DEAD: 0, SHELVED: 0}
     assert await store.count([HELD]) == {HELD: 2}
+    start = shop.world.wall_ms - 2000
+    assert await store.count([WAITING], since=start + 1) == {WAITING: 4 - len("cd")}
+    assert await store.count([WAITING], since=start) == {WAITING: 4}
+
+
+async def test_what_a_process_has_itself_is_measured() -> None:
+    """Of every state how many there are, and how old the oldest is."""
+    shop = Shop("memory")
+    await add_parcels(shop)
     census = {state: (count, age) for _, state, count, age in _census(shop)}
     assert census["WAITING"] == (4, 2.0)
 
@@ -194,8 +203,8 @@ async def test_terminal_entities_are_bounded_by_time(shop: Shop) -> None:
     shop.pass_s(999.9)
     assert await store.get("a") is not None
     shop.pass_s(0.1)
+    assert (await store.count())[SHELVED] == 0 and keys(await store.find()) == "b"
     assert await store.get("a") is None
-    assert keys(await store.find()) == "b" and (await store.count())[SHELVED] == 0
 
 
 async def test_a_key_that_is_used_again_has_a_life_of_its_own(engine: str) -> None:

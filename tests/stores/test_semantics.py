@@ -44,8 +44,8 @@ def test_a_time_that_is_put_off_counts_from_then_on() -> None:
     index = ClaimIndex(rules)
     first = LetterRecord(key="a", state=WAITING, ready_at=EPOCH + timedelta(seconds=5))
     later = replace(first, ready_at=EPOCH + timedelta(seconds=9))
-    index.replace("a", 1, None, first)
-    index.replace("a", 1, first, later)
+    index.replace("a", None, first)
+    index.replace("a", first, later)
     assert [*index.candidates(6_000_000, None, ())] == []
     assert index.next_free() == 9_000_000
     assert [*index.candidates(9_000_000, None, ())] == ["a"]

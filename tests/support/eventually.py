@@ -75,8 +75,11 @@ def wait_until(
 
 
 def _pauses() -> Iterator[float]:
-    """Generate the pauses between polls, each longer by a quarter than the last, up to a limit."""
-    pause = 0.001
+    """Generate the pauses between polls, each longer by half than the last, up to a limit.
+
+    A poll of a server costs milliseconds of processor time, which other tests could use.
+    """
+    pause = 0.002
     while True:
         yield pause
-        pause = min(1.25 * pause, 0.05)
+        pause = min(1.5 * pause, 0.1)

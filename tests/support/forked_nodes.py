@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -45,6 +45,7 @@ class ForkedProcess:
         self.returncode: int | None = None
         self._source = source
         self._ended = threading.Event()
+        self._at_end: list[Callable[[], object]] = []
 
     def poll(self) -> int | None:
         return self.returncode
@@ -64,10 +65,18 @@ class ForkedProcess:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
+    def call_at_end(self, callback: Callable[[], object]) -> None:
+        """Call something once it has ended, in any thread; at once where it has."""
+        self._at_end.append(callback)
+        if self._ended.is_set():
+            callback()
+
     def end(self, code: int) -> None:
         """Record its exit code."""
         self.returncode = code
         self._ended.set()
+        for callback in self._at_end:
+            callback()
 
 
 def start(
@@ -104,21 +113,15 @@ class _ForkServer:
     """Client of a fork server: sends requests, and listens for the ends of processes."""
 
     def __init__(self, system: str) -> None:
-        ours, theirs = socket.socketpair()
-        self._process = subprocess.Popen(
-            _tie_to_parent([sys.executable, "-m", fork_server.__name__, system, str(theirs.fileno())]),
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
-            start_new_session=True,
-        )
-        theirs.close()
+        self._socket, theirs = socket.socketpair()
+        self._process: subprocess.Popen[bytes]
         self._fork_lock = threading.Lock()
         self._state = threading.Condition()
         self._living: dict[int, ForkedProcess] = {}
         self._last_forked: ForkedProcess | None = None
-        self._socket = ours
-        threading.Thread(target=self._listen, args=(ours.makefile("rb"),), daemon=True).start()
+        started = threading.Event()
+        threading.Thread(target=self._run, args=(system, theirs, started), daemon=True).start()
+        started.wait()
 
     def fork(self, request: Mapping[str, Any]) -> ForkedProcess:
         with self._fork_lock, self._state:
@@ -142,6 +145,24 @@ class _ForkServer:
     @property
     def _is_gone(self) -> bool:
         return self._process.poll() is not None
+
+    def _run(self, system: str, theirs: socket.socket, started: threading.Event) -> None:
+        """Start the server and listen to it, in one thread: it ends with the thread that started it.
+
+        A node may be started by a thread of an event loop, which ends long before the tests do.
+        """
+        try:
+            self._process = subprocess.Popen(
+                _tie_to_parent([sys.executable, "-m", fork_server.__name__, system, str(theirs.fileno())]),
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        finally:
+            theirs.close()
+            started.set()
+        self._listen(self._socket.makefile("rb"))
 
     def _listen(self, lines: Any) -> None:
         for line in lines:

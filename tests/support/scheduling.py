@@ -7,30 +7,32 @@ from collections.abc import Iterable, Mapping
 
 from xdist.scheduler import LoadScopeScheduling
 
-GROUPED = ("tests/taskqueue/blackbox", "tests/objectqueue/page")
+GROUPED = ("tests/taskqueue/blackbox", "tests/objectqueue/page/tasks", "tests/objectqueue/page")
 """Folders whose tests use the same six nodes or browser, which take CPU time even while idle."""
 LONGEST = (
-    "tests/taskqueue/blackbox",
+    "tests/stores/test_differential.py",
+    "tests/taskqueue/breakdowns/test_lost_nodes.py",
+    "tests/objectqueue/page/tasks",
     "tests/objectqueue/page",
+    "tests/queuey/runner/test_runner.py",
+    "tests/queuey/test_deployments_apart.py",
+    "tests/taskqueue/blackbox",
     "tests/objectqueue/worker/test_worker_heartbeat.py",
-    "tests/objectqueue/worker/test_runs.py",
-    "tests/test_locks.py",
+    "tests/objectqueue/chaos/test_outage.py",
     "tests/objectqueue/chaos/test_chaos.py",
+    "tests/test_locks.py",
     "tests/codegen/review/test_kinds.py",
     "tests/codegen/test_diagnostics.py",
     "tests/runtime/launch/test_launch_supervision.py",
-    "tests/queuey/test_deployments_apart.py",
+    "tests/orchestrator/worker/test_crashes.py",
+    "tests/priority/chaos/test_failover.py",
     "tests/orchestrator/worker/test_outages.py",
-    "tests/objectqueue/worker/test_polling.py",
     "tests/runtime/stores/s3/client/test_failures.py",
     "tests/objectqueue/worker/test_stopping.py",
     "tests/runtime/transport/grpc/contract/test_calls.py",
     "tests/runtime/stores/postgres/test_embedded.py",
     "tests/orchestrator/api/test_pages.py",
     "tests/runtime/stores/test_field_names.py",
-    "tests/objectqueue/chaos/test_outage.py",
-    "tests/priority/api/test_pages.py",
-    "tests/queuey/test_transports.py",
     "tests/objectqueue/chaos/test_faults.py",
     "tests/runtime/launch/test_launch.py",
     "tests/test_wheel.py",

@@ -32,7 +32,12 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         spec,
         user=wiring.USER_ID,
         data=wiring.DATA,
-        has_data=any(row.type == "data_path" for row in spec.environment.variables.values()),
+        has_data=any(
+            wiring.has_data_volume(spec, deployment, node)
+            for deployment in spec.deployments.root.values()
+            if deployment.in_containers
+            for node in deployment.nodes
+        ),
         constants=constants,
         labels={name: _quote_text(join_lines(value)) for name, value in labels.items()},
         lock=LOCK,

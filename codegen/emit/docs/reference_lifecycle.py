@@ -207,8 +207,6 @@ def _describe_lease(lease: Lease) -> Iterator[str]:
             f"{code(holder.capacity)} at a time, and whose {code(holder.offers)} include all of "
             f"{code(holder.needs)}."
         )
-        if holder.idle:
-            yield f"Idle ones are in the hash {code(holder.idle)}; a new entity is leased to one at once."
 
 
 def render_indexes(entity: Entity) -> str:

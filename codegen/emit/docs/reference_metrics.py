@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.emit.docs.markdown import code, codes, format_table, prose
+from codegen.emit.python.metric_counts import series
 from codegen.emit.python.metrics_module import find_entity_name, list_index_keys, list_labels, list_state_keys
-from codegen.emit.redis.lua_metrics import series
 from codegen.language.metrics import Metric
 from codegen.source.spec import Spec
 

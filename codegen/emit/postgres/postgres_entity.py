@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 
 from codegen.emit.artefact import quote_sql as quoted
-from codegen.emit.postgres.types import EMPTY, TYPES
-from codegen.emit.sql.names import GIVEN, postgres_column
-from codegen.emit.sql.stored_entity import Column, StoredEntity
-from codegen.language.lifecycle import GiveUp, Take, Transition
+from codegen.emit.postgres.claim_words import ClaimWords
+from codegen.emit.postgres.edge_words import EdgeWords
+from codegen.emit.postgres.postgres_words import PostgresWords
+from codegen.emit.postgres.types import EMPTY
+from codegen.emit.sql.names import GIVEN
+from codegen.emit.sql.stored_entity import Column
+from codegen.language.lifecycle import Transition
+from codegen.language.persistence import Lease
 from codegen.language.types import MessageField
 
-Parameter = Callable[[str, str], str]
+_AT_ONCE = {"from_", "to", "by", "trigger", "via", "stamps", "due"}
+"""The words of an edge that may be taken in the statement of the creation."""
 
 
-class KeptEntity(StoredEntity):
+class KeptEntity(PostgresWords):
     """One entity, its names and everything that templates have to know of it."""
-
-    @property
-    def table(self) -> str:
-        return self.row.in_postgres.table if self.row.in_postgres else ""
-
-    @property
-    def history(self) -> str:
-        return self.row.in_postgres.history if self.row.in_postgres else ""
-
-    @property
-    def unique(self) -> tuple[str, ...]:
-        """Fields that no two entities share."""
-        return tuple(sorted(self.row.in_postgres.unique)) if self.row.in_postgres else ()
 
     @property
     def unique_text(self) -> str:
         return " and ".join(self.unique) or self.row.key
-
-    def column(self, field: str) -> str:
-        """The column of a field, as SQL says it."""
-        return postgres_column(field)
 
     @property
     def key_type(self) -> str:
@@ -54,18 +42,25 @@ class KeptEntity(StoredEntity):
 
     @cached_property
     def guarded(self) -> set[str]:
-        """Fields that only creation and transitions write."""
-        found = {self.row.status, *self.row.create.stamps, *self.counters, *self.waiting}
+        """Fields that only creation and changes write."""
+        found = {self.row.status, *self.row.create.stamps, *self.counters, *self.waits}
         for edge in self.transitions.values():
-            found |= {*edge.stamps, *edge.sets, *edge.takes}
+            found |= {*edge.stamps, *edge.sets, *edge.takes, *edge.copies, *edge.grows, *edge.clears}
+        for shift in self.row.shifts.values():
+            found |= {*shift.stamps, *shift.sets, *shift.takes, *shift.clears}
+        found |= {self.row.revision} if self.row.revision else set()
         if lease := self.row.lease:
-            found |= {lease.owner, lease.expires}
+            found |= {each for each in (lease.owner, lease.expires, lease.renewed, lease.token) if each}
         return found
 
     @cached_property
     def unchanging(self) -> list[Column]:
         """What is set when an entity is created and that no edge ever writes, beside its key."""
         stamps = {stamp for edge in self.transitions.values() for stamp in edge.stamps}
+        stamps |= {stamp for shift in self.row.shifts.values() for stamp in shift.stamps}
+        stamps |= {*self.waits}
+        if (lease := self.row.lease) and lease.renewed:
+            stamps.add(lease.renewed)
         changing = self.guarded - ({*self.row.create.stamps} - stamps)
         return [each for each in self.columns if each.field not in {*changing, self.row.key}]
 
@@ -76,13 +71,32 @@ class KeptEntity(StoredEntity):
         return [each for each in self.columns if each.field not in still]
 
     @cached_property
-    def waiting(self) -> dict[str, list[str]]:
-        """Fields that say until when an entity waits, and the states in which it does."""
-        found: dict[str, list[str]] = {}
-        for edge in self.transitions.values():
-            if edge.waits:
-                found.setdefault(edge.waits.until, []).append(edge.to)
-        return found
+    def edge_words(self) -> EdgeWords:
+        """What edges write."""
+        return EdgeWords(self)
+
+    @cached_property
+    def claim_words(self) -> ClaimWords:
+        """What may be claimed, and what is due."""
+        return ClaimWords(self)
+
+    @cached_property
+    def holder(self) -> KeptEntity | None:
+        """The entity that holds its leases, if that is kept in the same place."""
+        lease = self.row.lease
+        return self._other(lease.holder.entity) if lease and lease.holder else None
+
+    @cached_property
+    def held_entity(self) -> KeptEntity | None:
+        """The entity whose leases keep this one from being deleted."""
+        deletion = self.row.delete
+        return self._other(deletion.unless_holding) if deletion and deletion.unless_holding else None
+
+    def _other(self, name: str) -> KeptEntity | None:
+        row = self.spec.lifecycle.entities.get(name)
+        return KeptEntity(self.spec, name, row) if row and row.in_postgres else None
+
+    # Edges.
 
     @cached_property
     def stamped_always(self) -> list[str]:
@@ -90,18 +104,6 @@ class KeptEntity(StoredEntity):
         every = [set(edge.stamps) for edge in self.transitions.values()]
         common = set.intersection(*every) if every else set()
         return [self.column(name) for name in self.fields if name in common]
-
-    @cached_property
-    def entering(self) -> Transition | None:
-        """The edge that takes the lease."""
-        lease = self.row.lease
-        found = (edge for edge in self.transitions.values() if lease and edge.to == lease.state)
-        return next(found, None)
-
-    @cached_property
-    def acquirable(self) -> str | None:
-        """The state from which the lease is taken."""
-        return self.entering.from_ if self.entering else None
 
     @cached_property
     def due_edges(self) -> dict[str, Transition]:
@@ -117,38 +119,57 @@ class KeptEntity(StoredEntity):
 
     @cached_property
     def filters(self) -> list[Column]:
-        """Columns that a listing may ask to be equal to something."""
-        ruled_out = {self.row.key, self.row.status}
+        """Columns that a listing or a claim may ask to be equal to something."""
         return [
             each
             for each in self.columns
-            if each.type in ("text", "integer", "bigint", "boolean") and each.field not in ruled_out
+            if each.type in ("text", "integer", "bigint", "boolean") and each.field != self.row.status
         ]
+
+    @property
+    def listed_type(self) -> str:
+        """The type of the time that orders listings."""
+        return self.type_of(self.row.listed_by) if self.row.listed_by else ""
 
     @cached_property
     def constraints(self) -> dict[str, str]:
         """What must hold for every row, by name."""
         table, status, lease = self.table, self.status, self.lease
         found = {f"{table}_pkey": f"PRIMARY KEY ({self.key})"}
-        if self.unique:
+        if self.unique and not self.has_partial_unique:
             found[f"{table}_unique"] = f"UNIQUE ({', '.join(self.columns_of(self.unique))})"
         for column in self.columns:
             if column.check:
                 found[f"{table}_{column.field}_check"] = f"CHECK ({column.check})"
-        if lease:
-            state, either = (
-                quoted(lease.state),
-                [lease.state, *([self.acquirable] if self.acquirable else [])],
-            )
-            held = f"{lease.owner} IS NOT NULL AND {lease.expires} IS NOT NULL"
-            free = f"{lease.owner} IS NULL AND {lease.expires} IS NULL"
-            found[f"{table}_lease_held"] = f"CHECK ({status} <> {state} OR ({held}))"
-            found[f"{table}_lease_free"] = f"CHECK ({status} IN ({_list(either)}) OR ({free}))"
+        if lease and self.row.lease and self.row.initial != lease.state:
+            found |= self._lease_constraints(self.row.lease)
         for until, states in self.waiting.items():
             over = f"{self.column(until)} IS NULL"
             found[f"{table}_{until}_check"] = f"CHECK ({status} IN ({_list(states)}) OR {over})"
         found[f"{table}_{self.row.status}_check"] = f"CHECK ({status} IN ({_list(self.states)}))"
         return found
+
+    def _lease_constraints(self, lease: Lease) -> dict[str, str]:
+        state, acquirable = quoted(lease.state), [self.acquirable] if self.acquirable else []
+        fields = [lease.owner, *([lease.expires] if lease.expires else [])]
+        held = [f"{self.column(name)} IS NOT NULL" for name in fields]
+        free = [
+            f"{self.column(name)} IS NULL"
+            for name in fields
+            if self.fields[name].optional and not (lease.keeps_owner and name == lease.owner)
+        ]
+        found = {f"{self.table}_lease_held": f"CHECK ({self.status} <> {state} OR ({' AND '.join(held)}))"}
+        if free:
+            either = _list([lease.state, *acquirable])
+            found[f"{self.table}_lease_free"] = (
+                f"CHECK ({self.status} IN ({either}) OR ({' AND '.join(free)}))"
+            )
+        return found
+
+    @property
+    def has_partial_unique(self) -> bool:
+        """Whether unique fields may be absent or empty, or are unique each by itself."""
+        return len(self.unique) > 1 or any(self.fields[name].optional for name in self.unique)
 
     @cached_property
     def indexes(self) -> dict[str, tuple[str, str]]:
@@ -156,7 +177,9 @@ class KeptEntity(StoredEntity):
         found: dict[str, tuple[str, str]] = {}
         apart, listed = self.listed_apart, self.listed_by
         if self.lease and self.acquirable:
-            order = self.lease.oldest_by + (f", {self.key}" if self.acquirable in apart else "")
+            rank = f"{self.column(self.rank_field)}, " if self.rank_field else ""
+            key = f", {self.key}" if self.acquirable in apart or rank else ""
+            order = rank + self.lease.oldest_by + key
             what = "The next one to be taken" + ("; also their listing." if self.acquirable in apart else ".")
             over = f"({order}) WHERE {self.status} = {quoted(self.acquirable)}"
             found[f"{self.table}_acquirable"] = (what, over)
@@ -165,6 +188,13 @@ class KeptEntity(StoredEntity):
             if edge.due and edge.due.at and edge.due.at != self.row.listed_by:
                 over = f"({self.column(edge.due.at)}) WHERE {self.status} = {quoted(edge.from_)}"
                 found[f"{self.table}_due_{name}"] = (f"What is due to {name}.", over)
+        for name, shift in self.row.shifts.items():
+            if shift.due and shift.due.at and shift.due.at != self.row.listed_by:
+                over = f"({self.column(shift.due.at)}) WHERE {self.status} IN ({_list(shift.in_)})"
+                found[f"{self.table}_due_{name}"] = (f"What is due to {name}.", over)
+        if self.lease and self.row.lease and self.row.lease.holder:
+            over = f"({self.lease.owner}) WHERE {self.status} = {quoted(self.lease.state)}"
+            found[f"{self.table}_held"] = ("What each holder has.", over)
         if listed:
             what = "Listings, by state and newest first; also what is due by the same time."
             over = f"({self.status}, {listed} DESC, {self.key} DESC)"
@@ -179,7 +209,7 @@ class KeptEntity(StoredEntity):
         each occupies somebody. A row passes through both, and each time an index is spared an entry.
         """
         lease, listed = self.lease, self.listed_by
-        if not lease or not listed:
+        if not lease or not listed or self.rank_field:
             return []
         waiting = self.acquirable if lease.oldest_by == listed else None
         swept = any(self.sweeps_lease(edge) for edge in self.due_edges.values())
@@ -197,7 +227,7 @@ class KeptEntity(StoredEntity):
         It leads to where the entity can be taken, and needs nothing that is not known at once.
         """
         for name, edge in self.transitions.items():
-            plain = not (edge.when or edge.takes or edge.sets or edge.counts or edge.waits)
+            plain = self.has_quick_creation and not self.has_reasons and {*edge.model_fields_set} <= _AT_ONCE
             stamped = {*edge.stamps} <= {*self.row.create.stamps}
             leads = edge.from_ == self.row.initial and edge.to == self.acquirable
             if leads and plain and stamped and self.creators_at_once(edge):
@@ -207,20 +237,22 @@ class KeptEntity(StoredEntity):
     @property
     def names_edges(self) -> bool:
         """Whether the history has the names of edges, because their states do not tell them apart."""
-        return bool(self.row.paired_edges)
+        return len(self.edge_names) < len(self.transitions)
 
     def named(self, edge_name: str) -> str:
         """The name of an edge that is told apart by it; empty where its states do that."""
-        return edge_name if edge_name in self.row.paired_edges else ""
+        edge = self.transitions[edge_name]
+        return edge_name if self.edge_names[edge.from_, edge.to][1] else ""
 
     @cached_property
     def edge_names(self) -> dict[tuple[str, str], tuple[str, list[str]]]:
         """By their states: the edge that is taken unless another is named, and those that may be."""
         found: dict[tuple[str, str], tuple[str, list[str]]] = {}
-        for name, edge in sorted(self.transitions.items(), key=lambda item: item[1].by_name):
-            found.setdefault((edge.from_, edge.to), (name, []))
-            if edge.by_name:
+        for name, edge in self.ordered_edges.items():
+            if (edge.from_, edge.to) in found:
                 found[edge.from_, edge.to][1].append(name)
+            else:
+                found[edge.from_, edge.to] = (name, [])
         return found
 
     def creators_at_once(self, edge: Transition) -> list[str]:
@@ -233,137 +265,116 @@ class KeptEntity(StoredEntity):
         numbered = ["2_move", "5_delete", "6_record", "7_record_new", "9_truncate"]
         if self.unchanging:
             numbered.append("1_keep")
-        if self.row.delete:
+        if self.forgets:
             numbered.append("8_forget")
-        if self.row.lease:
+        if self.row.lease and self.row.lease.expires:
             numbered.append("3_lease")
         if self.stamped_always or self.waiting:
             numbered.append("4_complete")
         return {f"{self.table}_{each}" for each in numbered}
-
-    def type_of(self, field: str) -> str:
-        """The type of a column."""
-        row = self.fields[field]
-        if row.rules.uuid or row.rules.uuid4:
-            return "uuid"
-        return TYPES.get(row.type, "text")
 
     def sweeps_lease(self, edge: Transition) -> bool:
         """Whether an edge is driven by the end of the lease."""
         lease = self.row.lease
         return bool(lease and edge.due and edge.from_ == lease.state and edge.due.at == lease.expires)
 
+    def waits_for_lease(self, edge: Transition) -> bool:
+        """Whether the one who drives an edge by the clock may do so only when a lease has ended."""
+        claimers = self.entering.by if self.entering else ()
+        is_only = bool(edge.due and edge.due.by not in claimers and not edge.also_due)
+        return self.sweeps_lease(edge) and is_only and len(edge.by) > 1
+
+    @property
+    def late_actors(self) -> str:
+        """Whose writes come too late when a lease has ended: those who need its proof, unless they end it."""
+        lease, entering = self.row.lease, self.entering
+        leaving = [edge for edge in self.transitions.values() if lease and edge.from_ == lease.state]
+        actors = {actor for edge in leaving for actor in edge.by}
+        clocks = {due.by for edge in leaving for due in (edge.due, edge.also_due) if due}
+        claimers = {*entering.by} if entering else set()
+        inside = [shift for shift in self.row.shifts.values() if lease and lease.state in shift.in_]
+        if actors <= claimers | clocks and not inside:
+            return f"NOT IN ({_list(['', *sorted(clocks)])})"
+        return f"IN ({_list(sorted(claimers - clocks))})" if claimers - clocks else "IS NULL"
+
+    @property
+    def growing(self) -> list[str]:
+        """Counters that nothing resets."""
+        edges, shifts = self.row.transitions.values(), self.row.shifts.values()
+        written = {name for row in edges for name in (*row.sets, *row.takes, *row.clears)}
+        written |= {name for row in edges for name in (*row.copies, *row.grows)}
+        written |= {name for row in shifts for name in (*row.sets, *row.takes, *row.clears)}
+        revision = [self.row.revision] if self.row.revision else []
+        return [name for name in (*self.counters, *revision) if name not in written]
+
+    def stamp_now(self, column: str) -> str:
+        """Now as the column of a stamp has it."""
+        field = next(each.field for each in self.columns if each.name == column)
+        return self.edge_words.time_value(field, "clock_timestamp()")
+
+    @property
+    def changed_at(self) -> str | None:
+        """When an entity has last changed, by its stamps."""
+        shifted = any(shift.stamps for shift in self.row.shifts.values())
+        always = [
+            name
+            for name in self.row.create.stamps
+            if self.column(name) in self.stamped_always and not self.is_milliseconds(name)
+        ]
+        if always and not shifted:
+            return f"{self.table}.{self.column(always[0])}"
+        return self.edge_words.latest_stamp()
+
+    @property
+    def forgets_ended(self) -> bool:
+        """Whether what has ended is forgotten after some time, or beyond a number."""
+        kept = self.row.in_postgres
+        return bool(self.row.terminal and kept and (kept.expires or self.row.retention))
+
+    @property
+    def forgets(self) -> bool:
+        """Whether the history goes with its entity."""
+        return bool(self.row.delete or self.forgets_ended)
+
     def repaired(self, edge: Transition) -> bool:
         """Whether losing a step in a crash costs nothing but time, because the clock drives it again."""
         return edge.due is not None and edge.from_ == self.row.initial and edge.to == self.acquirable
 
     def free_actors(self, edge_name: str, edge: Transition) -> list[str]:
-        """Actors that may take an edge at any time; the others only right after the failure that it ends."""
-        ends = [row for row in self.transitions.values() if row.gives_up and row.gives_up.with_ == edge_name]
-        failing = [row for row in ends if row.to == edge.from_]
-        if not failing:
-            return sorted(edge.by)
-        instead = {row.due.by for row in ends if row.due and row.from_ == edge.from_}
-        bound = {actor for row in failing for actor in row.by}
-        return [actor for actor in sorted(edge.by) if actor in instead or actor not in bound]
+        """Actors that may take an edge at any time."""
+        ends = self._given_up_by(edge_name)
+        instead = {actor for row in ends if row.from_ == edge.from_ for actor in row.by}
+        instead |= {due.by for due in (edge.due, edge.also_due) if due}
+        instead |= {*edge.by} if edge is self.entering else set()
+        bound = {actor for row in ends if row.to == edge.from_ for actor in row.by}
+        return sorted(({*edge.by} - bound) | instead)
+
+    def bound_actors(self, edge_name: str, edge: Transition) -> list[str]:
+        """Actors that take an edge only right after the failure that it ends."""
+        ends = self._given_up_by(edge_name)
+        bound = {actor for row in ends if row.to == edge.from_ for actor in row.by}
+        return sorted(bound - {*self.free_actors(edge_name, edge)})
+
+    def _given_up_by(self, edge_name: str) -> list[Transition]:
+        """The edges that an edge ends."""
+        return [row for row in self.transitions.values() if row.gives_up and row.gives_up.with_ == edge_name]
 
     def waited_since(self) -> str | None:
         """The stamp that says since when an entity has been free to be taken, if every way there sets one."""
         into = [set(edge.stamps) for edge in self.transitions.values() if edge.to == self.acquirable]
         common = set.intersection(*into) if into else set()
-        return next((self.column(name) for name in self.fields if name in common), None)
-
-    def writes(self, edge: Transition, p: Parameter, source: str) -> Iterator[tuple[str, str]]:
-        """(column, expression) for all that an edge writes; `source` has the moment and what is given."""
-        yield self.status, quoted(edge.to)
-        yield from self._lease_writes(edge, p, source)
-        if edge.counts:
-            yield self.column(edge.counts), f"{self.table}.{self.column(edge.counts)} + 1"
-        for until, states in self.waiting.items():
-            if edge.to not in states:
-                yield self.column(until), "NULL"
-            elif not (edge.waits and edge.waits.until == until):
-                yield (
-                    self.column(until),
-                    f"{source}.moment",
-                )  # It waits for nothing, so the wait is over at once.
-        if edge.waits:
-            yield self.column(edge.waits.until), self._wait(edge, p, source)
-        for stamp in edge.stamps:
-            yield self.column(stamp), f"{source}.moment"
-        for field, value in edge.sets.items():
-            yield self.column(field), _literal(value)
-        for field, take in edge.takes.items():
-            yield self.column(field), self._taken(field, take, source)
-
-    def failures(self, end: GiveUp, table: str = "") -> str:
-        """How often an entity has failed, for the comparison with the most that it may."""
-        count = f"{table}{self.column(end.count)}"
-        return f"{count} - {table}{self.column(end.less)}" if end.less else count
-
-    def exchanges(
-        self, settling: Transition, entering: Transition, p: Parameter
-    ) -> Iterator[tuple[str, str]]:
-        """The same for one statement that takes two edges: `moved` says which of them each row takes."""
-        first, second = (dict(self.writes(edge, p, "moved")) for edge in (settling, entering))
-        for column in {**first, **second}:
-            settled, taken = (each.get(column, f"{self.table}.{column}") for each in (first, second))
-            both = settled if settled == taken else f"CASE WHEN moved.settles THEN {settled} ELSE {taken} END"
-            yield column, both
+        stamp = next((name for name in self.fields if name in common), None)
+        return self.edge_words.read_instant(stamp) if stamp else None
 
     def takes_of(self, edge: Transition) -> dict[str, str]:
         """What an edge is given from outside, as parameters and columns are called, and the type of each."""
-        return {f"{GIVEN}{take.from_}": self.type_of(field) for field, take in edge.takes.items()}
+        return {f"{GIVEN}{field}": self.type_of(field) for field in edge.takes}
 
-    def cuts_of(self, edge: Transition) -> dict[str, int]:
+    @cached_property
+    def cuts(self) -> dict[str, int]:
         """Texts that are cut to a number of bytes before they are kept."""
-        found = {}
-        for field, take in edge.takes.items():
-            if (cut := self.fields[field].rules.cut) is not None:
-                found[f"{GIVEN}{take.from_}"] = self.spec.limit(cut)
-        return found
-
-    def _lease_writes(self, edge: Transition, p: Parameter, source: str) -> Iterator[tuple[str, str]]:
-        lease = self.lease
-        if lease and edge.to == lease.state:
-            seconds = p(lease.seconds, "double precision")
-            yield lease.owner, f"{source}.owner"
-            yield lease.expires, f"{source}.moment + {seconds} * interval '1 second'"
-            yield lease.fence, f"{self.table}.{lease.fence} + 1"
-        elif lease and edge.from_ == lease.state:
-            yield lease.owner, "NULL"
-            yield lease.expires, "NULL"
-
-    def _wait(self, edge: Transition, p: Parameter, source: str) -> str:
-        waits = edge.waits
-        if waits is None:
-            return "NULL"
-        column = f"{self.table}.{self.column(waits.count)}"
-        failures = column if edge.counts == waits.count else f"greatest({column} - 1, 0)"
-        most, base = (self.variable(p, each, "double precision") for each in (waits.max, waits.base))
-        # Beyond 2^60 every wait is the longest one, and a greater power would not fit.
-        return f"{source}.moment + least({most}, {base} * 2 ^ least({failures}, 60)) * interval '1 second'"
-
-    def variable(self, p: Parameter, name: str, kind: str) -> str:
-        """The value of a variable, or what stands in for it in some entities."""
-        usual, overrides = p(name, kind), self.row.overrides
-        special = (
-            {text: row[name] for text, row in overrides.for_.items() if name in row} if overrides else {}
-        )
-        if not special or overrides is None:
-            return usual
-        cases = " ".join(f"WHEN {quoted(text)} THEN {value}" for text, value in special.items())
-        return f"CASE {self.table}.{self.column(overrides.by)} {cases} ELSE {usual} END"
-
-    def _taken(self, field: str, take: Take, source: str) -> str:
-        kind, given = self.type_of(field), f"{source}.{GIVEN}{take.from_}"
-        if kind == "text" and take.default:
-            given = f"coalesce(nullif({given}, ''), {quoted(take.default)})"
-        elif take.default:
-            given = f"coalesce({given}, {quoted(take.default)}::{kind})"
-        if not self.fields[field].optional:
-            given = f"coalesce({given}, {EMPTY.get(kind, '0')})"
-        return f"coalesce({self.table}.{self.column(field)}, {given})" if take.keep_first else given
+        found = {name: row.rules.cut for name, row in self.fields.items()}
+        return {name: self.spec.limit(cut) for name, cut in found.items() if cut is not None}
 
     def _column(self, name: str, row: MessageField) -> Column:
         kind = self.type_of(name)
@@ -385,12 +396,6 @@ class KeptEntity(StoredEntity):
         if self.fields[name].optional or name not in self.guarded:
             return None
         return EMPTY.get(kind, "0")
-
-
-def _literal(value: bool | int | str) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int) else quoted(value)
 
 
 def _list(texts: Iterable[str]) -> str:

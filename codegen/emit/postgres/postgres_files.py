@@ -63,9 +63,9 @@ def table_schema(spec: Spec, name: str) -> str:
     return entity_schema(spec, name) if name in select_postgres_entities(spec) else history_schema(spec, name)
 
 
-def entity_schema(spec: Spec, name: str) -> str:
+def entity_schema(spec: Spec, name: str, entity: KeptEntity | None = None) -> str:
     """The tables of one entity, and what guards them."""
-    entity = KeptEntity(spec, name, spec.lifecycle.entities[name])
+    entity = entity or KeptEntity(spec, name, spec.lifecycle.entities[name])
     parts = ("table", "history", "guards", "indexes")
     return "\n".join(
         render_template(f"postgres/schema/{part}.sql.j2", spec, entity=entity, quoted=quoted)
@@ -81,6 +81,10 @@ def guards(spec: Spec, name: str) -> str:
 
 def statements(spec: Spec, entity: KeptEntity) -> Iterator[str]:
     """Every statement of an entity, each under a line with its name and what it takes."""
+    columns = ", ".join(f"{each.field} {each.type}" for each in entity.columns)
+    cuts = "".join(f"-- cuts {field} to {most} bytes\n" for field, most in entity.cuts.items())
+    cuts += "".join(f"-- stores {each.field} as {each.name}\n" for each in entity.columns if each.is_renamed)
+    yield f"-- columns({columns})\n-- What the table has; a text is cut before it is kept.\n{cuts}"
     for name, doc, template, data in _wanted(entity):
         parameters = Parameters()
         body = render_template(
@@ -92,92 +96,102 @@ def statements(spec: Spec, entity: KeptEntity) -> Iterator[str]:
             quoted_sql=quoted,
             **data,
         )
-        cuts = entity.cuts_of(data["edge"]) if "edge" in data else {}
-        notes = [doc, *(f"cuts {field} to {most} bytes" for field, most in cuts.items())]
-        lines = "\n".join(f"-- {note}" for note in notes)
-        yield f"-- {name}({parameters})\n{lines}\n{_without_gaps(body)};\n"
+        yield f"-- {name}({parameters})\n-- {doc}\n{_without_gaps(body)};\n"
 
 
 def _without_gaps(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
 
 
-def _wanted(entity: KeptEntity) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """(name, what it is for, template, what the template needs besides the entity)."""
-    what, transitions = entity.name, entity.transitions
-    yield "create", f"Adds a {what} unless one has the same {entity.unique_text}.", "create", {}
-    yield "create_shared", "The same for several who ask at once.", "create", {"shared": True}
-    if entity.at_once:
-        first, edge = entity.at_once
-        note = f"Adds each unless it is known, and takes {first} with it: their keys, or NULL if all are new."
-        yield f"create_{first}", note, "create_at_once", {"first": first}
-    if entity.unique:
-        yield "find_unique", f"The {what} that has what a new one must not share.", "find_unique", {}
+_Wanted = tuple[str, str, str, dict[str, Any]]
+"""Name, what it is for, template, and what the template needs besides the entity."""
+
+
+def _wanted(entity: KeptEntity) -> Iterator[_Wanted]:
+    what = entity.name
+    yield from _creations(entity)
     yield "get", f"One {what} as it is now.", "get", {}
-    yield "states", "The states of some, for whoever must know why nothing happened.", "states", {}
-    for name, edge in transitions.items():
-        yield from _edge(entity, name, edge)
-    if entity.row.lease:
-        yield "renew", "Makes a lease longer that has not ended; its holder alone may.", "leases/renew", {}
-        yield "holds", "Who holds the lease of each, and whether it goes on.", "leases/holds", {}
-    yield "find", "A page of the listing, newest first.", "find", {}
-    for direction in ("newest", "oldest"):
-        data = {"direction": "DESC" if direction == "newest" else "ASC"}
-        yield f"page_{direction}", f"A part of the listing, the {direction} first.", "page", data
+    yield "lock", "Some as they are now, locked for a step that the engine takes.", "lock", {}
+    if entity.changing:
+        yield "lock_free", "The same for those that no other transaction has.", "lock", {"free": True}
+    if entity.changing:
+        yield "write", "What the engine has made of them.", "write", {}
+    yield "update", "Fields that no edge owns.", "update", {}
+    for name, (change, due) in entity.clocks.items():
+        yield name, "Which are due, longest overdue first.", "due", {"change": change, "due": due}
+    if entity.lease:
+        yield from _leases(entity)
+    for direction, order in (("newest", "DESC"), ("oldest", "ASC")):
+        doc = f"A page of the listing, the {direction} first."
+        yield f"find_{direction}", doc, "find", {"direction": order}
     yield "history", f"Every state change of one {what}, oldest first.", "read_history", {}
     yield "census", "How many there are in each state, and since when the oldest.", "census", {}
+    if entity.listed_by:
+        yield "count_since", "How many there are in each state, since a time.", "count_since", {}
     if entity.row.delete:
-        yield "delete", f"Takes one {what} back.", "delete", {}
+        yield "delete", "Deletes some, each in the state that is expected.", "delete", {}
         yield "purge", "Deletes those that ended long ago, and their history.", "purge", {}
+    if entity.forgets_ended:
+        yield "forget", "Deletes what ended long enough ago, or before the last so many.", "forget", {}
+    if entity.held_entity:
+        yield "held", f"How many leases a {what} has.", "held", {}
 
 
-def _edge(entity: KeptEntity, name: str, edge: Transition) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    lease, where = entity.row.lease, f"({entity.spec.folder}/lifecycle.yaml: {entity.name}.{name})"
-    data = {"edge": edge, "edge_name": name}
-    if lease and edge.to == lease.state:
-        yield (
-            "acquire",
-            f"Takes the oldest that are free, as many as are asked for. {where}",
-            "leases/acquire",
-            data,
-        )
-    elif lease and edge.from_ == lease.state:
-        note = f"{edge.trigger} Its holder alone may. {where}"
-        yield f"settle_{name}", note, "leases/settle", {**data, "shared": True}
-        note = "The same for one that somebody else had locked, in its latest version."
-        yield f"settle_{name}_alone", note, "leases/settle", {**data, "shared": False}
-        entering = entity.entering
-        if entering and not edge.gives_up:
-            note = "The same, and takes one for each that it settled and some more, all in one commit."
-            yield f"exchange_{name}", note, "leases/exchange", {**data, "entering": entering}
-    else:
-        relaxed, own = entity.repaired(edge), {**data, "shared": False}
-        yield f"move_{name}", f"{edge.trigger} {where}", "move", {**own, "relaxed": False}
-        if relaxed:
-            note = "The same in a transaction of its own, whose answer does not wait for the disk."
-            yield f"move_{name}_relaxed", note, "move", {**own, "relaxed": True}
-        note = "The same for those that nobody has locked."
-        yield f"move_{name}_shared", note, "move", {**data, "shared": True, "relaxed": relaxed}
-    if edge.due:
-        yield f"sweep_{name}", f"All of them by the clock, some at a time. {where}", "due/sweep", data
-        yield (
-            f"due_{name}",
-            "Which are due, where one of them stands in the way of the others.",
-            "due/due",
-            data,
-        )
-    if edge.gives_up:
-        end = entity.transitions[edge.gives_up.with_]
-        data = {**data, "edge": end, "given_up": edge.gives_up, "swept": edge}
-        if end.from_ == edge.to:
-            yield (
-                f"give_up_{name}",
-                f"{end.trigger} In the transaction that failed. {where}",
-                "due/give_up",
-                data,
-            )
-        elif edge.due:
-            yield f"sweep_{name}_giving_up", f"{end.trigger} {where}", "due/sweep_giving_up", data
+def _creations(entity: KeptEntity) -> Iterator[_Wanted]:
+    what, kept = entity.name, entity.row.in_postgres
+    if entity.has_quick_creation:
+        yield "create", f"Adds a {what} unless one has the same {entity.unique_text}.", "create", {}
+        yield "create_shared", "The same for several who ask at once.", "create", {"shared": True}
+    if entity.at_once:
+        first, _ = entity.at_once
+        note = f"Adds each unless it is known, and takes {first} with it: their keys, or NULL if all are new."
+        yield f"create_{first}", note, "create_at_once", {"first": first}
+    yield "begin", "Begins a creation that others wait for.", "begin", {}
+    yield "insert", "Adds what the engine has made of them.", "insert", {}
+    if entity.unique or (kept and kept.unique_for):
+        yield "find_unique", f"The {what} that has what a new one must not share.", "find_unique", {}
+    if kept and kept.unique_for:
+        yield "remember", "Remembers values that no other may have for some time.", "remember", {}
+    if entity.row.create.refuses:
+        yield "depth", "How many the index holds that has a ceiling.", "depth", {}
+
+
+def _leases(entity: KeptEntity) -> Iterator[_Wanted]:
+    entering = entity.entering
+    if entering is not None:
+        name = next(name for name, edge in entity.transitions.items() if edge is entering)
+        if entity.edge_words.is_compiled(entering):
+            doc = f"Claims the next, as many as are asked for. {_place(entity, name)}"
+            yield "claim", doc, "leases/claim", {"edge": entering, "edge_name": name}
+        else:
+            yield "choose", "The next to be claimed, locked for the engine.", "leases/choose", {}
+        if entity.not_before:
+            yield "next_free", "The seconds until the next can be claimed.", "leases/next_free", {}
+        yield "backlog", "How many can be claimed, and the age of the oldest.", "leases/backlog", {}
+    for name, edge in entity.transitions.items():
+        if edge.from_ == entity.row.lease.state and entity.edge_words.is_compiled(edge):  # type: ignore[union-attr]
+            yield from _settlements(entity, name, edge)
+    yield "renew", "Lets leases begin anew that have not ended.", "leases/renew", {}
+    yield "holds", "Some as they are, to explain what was not written.", "leases/holds", {}
+    if entity.holder:
+        yield "holder", "The holder of a lease, and how many it has.", "leases/holder", {}
+    if entity.rank_field:
+        yield "pause", "Stops claims of a value.", "pause", {}
+        yield "resume", "Lets claims of a value go on.", "resume", {}
+        yield "paused", "The values that are paused.", "paused", {}
+
+
+def _settlements(entity: KeptEntity, name: str, edge: Transition) -> Iterator[_Wanted]:
+    data, entering = {"edge": edge, "edge_name": name}, entity.entering
+    note = f"{edge.trigger} Its holder alone may. {_place(entity, name)}"
+    yield f"settle_{name}", note, "leases/settle", data
+    if entering is not None and entity.edge_words.is_compiled(entering):
+        note = "The same, and claims one for each that it settled and some more, all in one commit."
+        yield f"exchange_{name}", note, "leases/exchange", {**data, "entering": entering}
+
+
+def _place(entity: KeptEntity, name: str) -> str:
+    return f"({entity.spec.folder}/lifecycle.yaml: {entity.name}.{name})"
 
 
 @dataclass

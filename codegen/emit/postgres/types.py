@@ -24,5 +24,6 @@ EMPTY = {
     "boolean": "false",
     "jsonb": "'null'",
     "timestamptz": "clock_timestamp()",
+    "text[]": "'{}'",
 }
 """What stands in a column that needs a value and was given none; 0 elsewhere."""

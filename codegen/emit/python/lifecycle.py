@@ -32,7 +32,7 @@ _TABLES = (
         "KeptInRedis",
         "KeptInSqlite",
     ),
-    *("Lease", "Lifecycle", "Outbox", "Parts", "Remembered", "Shift", "Take", "Transition"),
+    *("Lease", "Lifecycle", "Outbox", "Overrides", "Parts", "Remembered", "Shift", "Take", "Transition"),
 )
 
 
@@ -48,7 +48,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     nested = list_nested_messages(spec) if select_s3_entities(spec) else []
     data: dict[str, Any] = {
         "entities": {name: (row, list_states(spec, row)) for name, row in spec.lifecycle.entities.items()},
-        "imported": sorted(_list_enum_values(spec)),
+        "imported": sorted(list_enum_values(spec)),
         "records": sorted(
             [*(f"{to_camel_case(name)}Record" for name in select_stored_entities(spec)), *nested]
         ),
@@ -113,7 +113,7 @@ def describe_fields(spec: Spec, message: str) -> FieldTypes:
     )
 
 
-def _list_enum_values(spec: Spec) -> set[str]:
+def list_enum_values(spec: Spec) -> set[str]:
     """List every enum value that may be used; the formatter removes the imports of unused ones."""
     found: set[str] = set()
     for entity in spec.lifecycle.entities.values():

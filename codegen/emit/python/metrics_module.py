@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codegen.emit.artefact import Artefact, render_template
 from codegen.emit.python.lifecycle import list_states
-from codegen.emit.redis.lua_metrics import bounds, label_names, series, words
+from codegen.emit.python.metric_counts import bounds, label_names, list_happenings, series, words
 from codegen.language.lifecycle import Entity
 from codegen.language.metrics import Metric
 from codegen.language.persistence import Index, KeptInRedis
@@ -93,7 +93,7 @@ def _format_counts(spec: Spec, metric: Metric, store: KeptInRedis) -> str:
     words_of_series = tuple(series(spec, metric))
     return (
         f"Counts({store.metrics!r}, {label_names(metric)!r}, {words_of_series!r}, {bounds(metric)!r}, "
-        f"{metric.seconds!r})"
+        f"{metric.seconds!r}, {metric.since!r}, {list_happenings(spec, metric)!r})"
     )
 
 

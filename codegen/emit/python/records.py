@@ -52,11 +52,6 @@ def select_postgres_entities(spec: Spec) -> dict[str, Entity]:
     return {name: row for name, row in spec.lifecycle.entities.items() if row.in_postgres}
 
 
-def select_redis_entities(spec: Spec) -> dict[str, Entity]:
-    """Select the entities that Redis stores."""
-    return {name: row for name, row in spec.lifecycle.entities.items() if row.in_redis}
-
-
 def select_s3_entities(spec: Spec) -> dict[str, Entity]:
     """Select the entities that are objects of a bucket."""
     return {name: row for name, row in spec.lifecycle.entities.items() if row.in_s3}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.emit.artefact import Artefact, render_template
+from codegen.emit.python.storage import has_storage
 from codegen.source.spec import Spec, type_ref
 
 TRANSPORT_LIMITS = {"message_bytes": 4 * 1024 * 1024, "concurrent_streams": 1024, "connections": 4096}
@@ -19,6 +20,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     text = render_template(
         "python/system.py.j2",
         spec,
+        has_storage=has_storage(spec),
         json_fields=sorted(_list_json_fields(spec)),
         json_style=_format_json_style(spec),
         enum_prefixes={

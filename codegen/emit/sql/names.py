@@ -33,7 +33,7 @@ like limit match natural not nothing notnull null on or order outer over primary
 returning right select set table then to transaction true union unique update using values when where
 window
 """
-_OF_EVERY_TABLE = frozenset(("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"))
+_OF_EVERY_TABLE = frozenset(("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "old", "new"))
 RESERVED = frozenset(f"{_POSTGRES} {_PLPGSQL} {_SQLITE}".split())
 """Words of one of the languages that a column has only in quotes."""
 

@@ -80,7 +80,8 @@ class StoredEntity:
     @cached_property
     def log(self) -> dict[str, str]:
         """The columns of the history beside the key of the entity, by what they are."""
-        names = ("number", "from_state", "to_state", "actor", "fence", "at", "edge", "txid")
+        times = ("number", "from_state", "to_state", "actor", "fence", "at", "edge", "txid")
+        names = (*times, "owner", "reason", "trace")
         return {name: aside(name, self.row.key) for name in names}
 
     @cached_property

@@ -14,7 +14,8 @@ MIGRATIONS = "spec/migrations/{system}/sqlite"
 
 
 def entities(spec: Spec) -> dict[str, SqliteEntity]:
-    """The entities that a file keeps."""
+    """The entities that a file keeps, by default or in some deployment."""
+    spec = spec.on_sqlite()
     return {
         name: SqliteEntity(spec, name, row) for name, row in spec.lifecycle.entities.items() if row.in_sqlite
     }
@@ -56,7 +57,22 @@ def entity_schema(entity: SqliteEntity) -> str:
         f"-- {what}\nCREATE INDEX {name} ON {entity.table} {over};"
         for name, (what, over) in entity.indexes.items()
     ]
-    return "\n\n".join((table.strip("\n"), guards(entity), *indexes)) + "\n"
+    indexes += [
+        f"CREATE UNIQUE INDEX {name} ON {entity.table} {over};"
+        for name, over in entity.unique_indexes.items()
+    ]
+    parts = (table.strip("\n"), *beside(entity).values(), guards(entity), *indexes)
+    return "\n\n".join(parts) + "\n"
+
+
+def beside(entity: SqliteEntity) -> dict[str, str]:
+    """The tables that an entity has beside its own, where a word needs them."""
+    needed = {"paused": bool(entity.rank), "unique": entity.remembers, "ended": entity.forgets}
+    return {
+        part: render_template("sqlite/beside.sql.j2", entity.spec, entity=entity, part=part).strip("\n")
+        for part, is_needed in needed.items()
+        if is_needed
+    }
 
 
 def guards(entity: SqliteEntity) -> str:

@@ -31,6 +31,14 @@ def find_deployment_transport(old: Spec, new: Spec) -> Iterator[SpecChange]:
             yield SpecChange(name, text, ("deployments", name, "transport"))
 
 
+@kind("deployment.engine", "The entities of a deployment are kept by another engine.", Verdict.BEHAVIOUR)
+def find_deployment_engine(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in _iter_deployments(old, new):
+        if before.engine != after.engine:
+            text = f"{name} engine {format_change(before.engine, after.engine)}"
+            yield SpecChange(name, text, ("deployments", name, "engine"))
+
+
 @kind("deployment.command", "The nodes of a deployment have another start command.", Verdict.CONFIGURATION)
 def find_deployment_command(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for name, before, after in _iter_deployments(old, new):

@@ -78,6 +78,49 @@ def check_hosts_unique(spec: Spec) -> Iterator[Finding]:
 
 
 @rule(
+    "E742",
+    "The engine of a deployment belongs to one process, and components that need it are in several.",
+    wrong="engine: memory\nnodes: {desk: {hosts: [desk]}, clerk: {hosts: [clerk]}}  # both have the orders",
+    right="engine: memory\nnodes: {desk: {hosts: [desk, clerk]}}",
+    needs=("deployments", "lifecycle"),
+)
+def check_memory_in_one_process(spec: Spec) -> Iterator[Finding]:
+    for name, deployment in spec.deployments.root.items():
+        if deployment.engine is None:
+            continue
+        for entity, row in spec.lifecycle.entities.items():
+            holders = {row.held_by, *row.shared_with}
+            nodes = {
+                each: node for each, node in deployment.nodes.items() if not holders.isdisjoint(node.hosts)
+            }
+            if len(nodes) == 1 and all(node.replicas == 1 for node in nodes.values()):
+                continue
+            where = format_list([f"{each} x {node.replicas}" for each, node in nodes.items()])
+            place = "in memory" if deployment.engine == "memory" else "in a file of one process"
+            message = f"'{name}' keeps each {entity} {place}, but its components are in {where}."
+            hint = f"Let one node with one replica host {format_list(sorted(holders))}."
+            yield Finding(spec.place("deployments", name, "engine"), message, hint)
+
+
+@rule(
+    "E743",
+    "The engine of a deployment needs a variable that is not defined.",
+    wrong="engine: sqlite  # and environment.yaml has no DATABASE_PATH",
+    right="DATABASE_PATH: {type: data_path, default: desk.db, read_by: [desk], doc: The database file.}",
+    needs=("deployments", "environment", "lifecycle"),
+)
+def check_engine_variables(spec: Spec) -> Iterator[Finding]:
+    moved = spec.on_sqlite()
+    for name, deployment in spec.deployments.root.items():
+        kept = [row.in_sqlite for row in moved.lifecycle.entities.values() if row.in_sqlite is not None]
+        paths = sorted({each.path for each in kept} - spec.environment.variables.keys())
+        if deployment.engine == "sqlite" and paths:
+            message = f"'{name}' keeps its entities in the file of '{paths[0]}', which is not defined."
+            hint = f"Add {paths[0]} of type data_path to environment.yaml."
+            yield Finding(spec.place("deployments", name, "engine"), message, hint)
+
+
+@rule(
     "E714",
     "Clients are let in to a node that does not exist.",
     wrong="ingress: [gatway]",

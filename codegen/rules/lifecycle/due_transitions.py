@@ -170,6 +170,8 @@ def _list_dead_letter_sources(entity: Entity, row: Transition) -> list[str]:
     """List the states that an entity may be in at its last failure: the target of the edge, or its source."""
     if entity.in_redis or entity.in_s3:
         return [row.from_]
+    if entity.in_sqlite:
+        return [row.to, row.from_]
     return [row.to, row.from_] if row.due else [row.to]
 
 
@@ -187,9 +189,9 @@ def check_backoff_ends(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         due = {(state, each.due.at) for each in iter_due_changes(entity) for state in each.states}
         for edge, row in entity.transitions.items():
-            ends_by_itself = (
-                entity.in_s3 and entity.lease and row.waits and row.waits.until == entity.lease.oldest_by
-            )
+            claimed_by = entity.lease.oldest_by if entity.lease else None
+            waits_for_claims = entity.in_s3 or entity.in_sqlite
+            ends_by_itself = waits_for_claims and row.waits and row.waits.until == claimed_by
             if row.waits and (row.to, row.waits.until) not in due and not ends_by_itself:
                 place = spec.place("lifecycle", "entities", name, "transitions", edge, "waits", key=True)
                 until = row.waits.until

@@ -87,6 +87,8 @@ def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[
     """
     if entity.kept_in is None:
         return
+    if entity.revision:
+        yield ("revision",), "The number of writes", entity.revision, COUNTERS, False
     if persistence := entity.in_redis:
         yield ("kept_in", "sequence"), "The number of changes", persistence.sequence, COUNTERS, False
     if entity.in_redis or entity.in_s3:
@@ -105,14 +107,14 @@ def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[
         times = ("timestamp", "uint64") if entity.in_sqlite else ("timestamp",)
         if lease.renewed:
             yield ("lease", "renewed"), "The time of the last sign", lease.renewed, times, False
-        yield ("lease", "oldest_by"), "The age", lease.oldest_by, times, False
+        yield ("lease", "oldest_by"), "The age", lease.oldest_by, times, None if entity.in_sqlite else False
     for edge, row in entity.transitions.items():
         path = ("transitions", edge)
         if row.counts:
             yield (*path, "counts"), "The counter", row.counts, COUNTERS, False
         if row.waits:
             # A bucket has no due transition that ends a wait: a claim compares the time itself.
-            optional = not entity.in_s3
+            optional = None if _is_age(entity, row.waits.until) else not entity.in_s3
             yield (*path, "waits", "until"), "The end of the wait", row.waits.until, ("timestamp",), optional
             yield (*path, "waits", "count"), "The count of failures", row.waits.count, COUNTERS, False
         if row.gives_up:
@@ -120,6 +122,11 @@ def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[
             if row.gives_up.less:
                 less = row.gives_up.less
                 yield (*path, "gives_up", "less"), "The count of what was no failure", less, COUNTERS, False
+
+
+def _is_age(entity: Entity, field: str) -> bool:
+    """Whether a claim in SQLite waits for a time by which the next entity is chosen."""
+    return bool(entity.in_sqlite and entity.lease and entity.lease.oldest_by == field)
 
 
 def _iter_bucket_fields(
@@ -203,10 +210,11 @@ def _check_other_writers(
             written += [((*path, "copies", field), field) for field in row.copies]
             written += [((*path, "grows", field), field) for field in row.grows]
     for where, field in written:
-        # In Redis and in a bucket a count may begin anew; in a bucket a wait may end at once.
-        newer = entity.in_redis is not None or entity.in_s3 is not None
+        # A count may begin anew, except in PostgreSQL; where a claim waits for a time, that may end at once.
+        newer = entity.in_redis is not None or entity.in_sqlite is not None or entity.in_s3 is not None
         resets = newer and where[-2] == "sets" and owned.get(field) == _COUNTER
-        ends_wait = entity.in_s3 is not None and "stamps" in where and owned.get(field) == _WAIT
+        is_age = entity.in_s3 is not None or _is_age(entity, field)
+        ends_wait = is_age and "stamps" in where and owned.get(field) == _WAIT
         if field in owned and not (resets or ends_wait):
             place = spec.place("lifecycle", "entities", name, *where)
             message = f"'{field}' of a {name} is {owned[field]}, which only the engine writes."

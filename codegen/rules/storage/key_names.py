@@ -21,6 +21,12 @@ def literal(text: str) -> Name:
 
 def may_be_equal(one: Sequence[Symbol], other: Sequence[Symbol]) -> bool:
     """Whether some text has both names."""
+    for first, second in zip(one, other, strict=False):
+        if first is None or second is None:
+            break
+        if first.isdisjoint(second):
+            # Most names differ in their first letters, before anything has to be tried.
+            return False
 
     @cache
     def meet(here: int, there: int) -> bool:

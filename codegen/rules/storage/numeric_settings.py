@@ -36,7 +36,7 @@ def iter_numeric_settings(entity: Entity) -> Iterator[NumericSetting]:
         path, by = ("transitions", name), find_appliers(entity, edge.by)
         if edge.waits:
             for word, variable in (("base", edge.waits.base), ("max", edge.waits.max)):
-                if not is_variable(variable) and entity.in_s3:
+                if not is_variable(variable) and (entity.in_s3 or entity.in_sqlite):
                     continue
                 yield NumericSetting((*path, "waits", word), f"The wait of '{name}'", variable, "number", by)
         if edge.gives_up and (is_variable(edge.gives_up.limit) or entity.in_postgres):
@@ -59,6 +59,7 @@ def iter_numeric_settings(entity: Entity) -> Iterator[NumericSetting]:
         if due.batch:
             yield NumericSetting((*each.path, "batch"), f"The batch of '{name}'", due.batch, "int", (due.by,))
     yield from _iter_redis_settings(entity)
+    yield from _iter_file_settings(entity)
     yield from _iter_bucket_settings(entity)
 
 
@@ -85,6 +86,21 @@ def _iter_bucket_settings(entity: Entity) -> Iterator[NumericSetting]:
         yield NumericSetting((*path, "page"), "The length of a listing", repairs.page, "int", (repairs.by,))
 
 
+def _iter_file_settings(entity: Entity) -> Iterator[NumericSetting]:
+    if (persistence := entity.in_sqlite) is None:
+        return
+    creators = find_appliers(entity, entity.create.by)
+    if persistence.expires:
+        path: Path = ("kept_in", "expires")
+        yield NumericSetting(
+            path, "How long ended ones are kept", persistence.expires, "number", list_holders(entity)
+        )
+    for field, variable in persistence.unique_for.items():
+        path = ("kept_in", "unique_for", field)
+        yield NumericSetting(path, f"The memory of '{field}'", variable, "number", creators)
+    yield from _iter_creation_settings(entity, creators)
+
+
 def _iter_redis_settings(entity: Entity) -> Iterator[NumericSetting]:
     if (persistence := entity.in_redis) is None:
         return
@@ -105,6 +121,11 @@ def _iter_redis_settings(entity: Entity) -> Iterator[NumericSetting]:
     for field, row in persistence.unique.items():
         path = ("kept_in", "unique", field, "seconds")
         yield NumericSetting(path, f"The memory of '{field}'", row.seconds, "number", creators)
+    yield from _iter_creation_settings(entity, creators)
+
+
+def _iter_creation_settings(entity: Entity, creators: tuple[str, ...]) -> Iterator[NumericSetting]:
+    path: Path
     for field, fill in entity.create.fills.items():
         for value, variable in fill.of.items():
             path = ("create", "fills", field, "of", value)

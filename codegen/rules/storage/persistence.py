@@ -197,6 +197,9 @@ def _iter_unique_fields(spec: Spec, name: str, entity: Entity) -> Iterator[tuple
     if persistence := entity.in_postgres or entity.in_sqlite:
         for index, field in enumerate(persistence.unique):
             yield field, spec.place("lifecycle", *path, index)
+    if entity.in_sqlite:
+        for field in entity.in_sqlite.unique_for:
+            yield field, spec.place("lifecycle", "entities", name, "kept_in", "unique_for", field, key=True)
     if entity.in_redis:
         for field in entity.in_redis.unique:
             yield field, spec.place("lifecycle", *path, field, key=True)
@@ -212,7 +215,7 @@ def check_columns(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
         if entity.kept_in is None:
             continue
-        any_type = {row.type for row in record.values()} if entity.in_s3 else set()
+        any_type = {row.type for row in record.values()} if entity.in_s3 or entity.in_sqlite else set()
         path = ("types", spec.proto_of[entity.record], "messages", entity.record, "fields")
         for field, row in record.items():
             simple = {*SCALARS} - {"bytes"} | {"repeated string"} if entity.in_redis else {*SCALARS}

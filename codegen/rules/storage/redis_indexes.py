@@ -28,7 +28,8 @@ LIST = "repeated string"
 def bad_index(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
         yield from _parts_twice(spec, name, entity)
-        for title, index in entity.in_redis.indexes.items() if entity.in_redis else ():
+        kept = entity.in_redis or entity.in_sqlite
+        for title, index in kept.indexes.items() if kept else ():
             for word, field in _fields(index):
                 here = (name, "kept_in", "indexes", title, *word)
                 place, subject = spec.place("lifecycle", "entities", *here), f"The index '{title}' goes by"

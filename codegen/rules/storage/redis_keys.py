@@ -31,7 +31,7 @@ class Key(NamedTuple):
     is_shared: bool = False
 
 
-def keys_of(spec: Spec, entity: Entity) -> Iterator[Key]:
+def keys_of(entity: Entity) -> Iterator[Key]:
     """All keys of an entity."""
     if (kept := entity.in_redis) is None:
         return
@@ -55,14 +55,6 @@ def keys_of(spec: Spec, entity: Entity) -> Iterator[Key]:
         yield Key(("kept_in", "outbox", "stream"), "the stream", kept.outbox.stream)
     if (lease := entity.lease) and lease.paused:
         yield Key(("lease", "paused"), "what is paused", lease.paused)
-    holder = spec.lifecycle.entities.get(lease.holder.entity) if lease and lease.holder else None
-    if holder and lease and lease.holder and lease.holder.taken:
-        what = "what was taken from a holder"
-        yield Key(("lease", "holder", "taken"), what, lease.holder.taken, (holder.key,))
-    if lease and lease.holder and lease.holder.idle:
-        path = ("lease", "holder", "idle")
-        yield Key(path, "those that wait", lease.holder.idle)
-        yield Key(path, "the count of the rings", f"{lease.holder.idle}:rings")
 
 
 def placeholders(pattern: str) -> list[str]:
@@ -79,7 +71,7 @@ def placeholders(pattern: str) -> list[str]:
 )
 def bad_key(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
-        for key in keys_of(spec, entity):
+        for key in keys_of(entity):
             place, here = spec.place("lifecycle", "entities", name, *key.path), (name, *key.path)
             named = placeholders(key.pattern)
             fields = _finite(spec, entity, record) if key.is_index else list(key.fields)
@@ -127,7 +119,7 @@ def key_twice(spec: Spec) -> Iterator[Finding]:
         # Of all processes one at a time forgets what has expired.
         lock = Key((), "the engine's lock", f"trim:{name}")
         others = seen.setdefault((kept.url, kept.prefix), [])
-        for key in (clock, lock, *keys_of(spec, entity)):
+        for key in (clock, lock, *keys_of(entity)):
             for made in _names(spec, entity, record, key.pattern):
                 clash = next((each for each in others if _clash(key, made, each)), None)
                 if clash and key.path:

@@ -18,13 +18,18 @@ from codegen.source.yaml_reader import Path
 
 @rule(
     "E247",
-    "A lease in Redis is taken from no index, or from one that does not have what is free in its order.",
+    "A lease is taken from no index, or from one that does not have what is free in its order.",
     wrong="lease: {index: lost, oldest_by: parked_at, …}  # lost has no bikes that wait",
     right="lease: {index: waiting, oldest_by: parked_at, …}",
     needs=("lifecycle", "types"),
     spreads=True,
 )
 def bad_claim(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        if entity.in_sqlite and entity.lease and (index_name := entity.lease.index):
+            place = spec.place("lifecycle", "entities", name, "lease", "index")
+            known, lack = entity.in_sqlite.indexes, "which is no index"
+            yield from report_unknown(spec, place, f"A {name} is leased from", index_name, known, lack)
     for name, entity, lease, indexes in _leased(spec):
         path = ("entities", name, "lease")
         if lease.index is None:
@@ -146,8 +151,6 @@ def bad_holder(spec: Spec) -> Iterator[Finding]:
             yield from _fields_of_holder(spec, (name, "lease", "holder"), entity, other, holder)
         yield from _booking(spec, path, lease, holder, indexes)
         yield from _parts(spec, path, entity, lease, holder)
-        if holder.idle:
-            yield from _handed_over(spec, path, name, entity, lease)
 
 
 def _server(entity: Entity) -> tuple[str, str | None]:
@@ -212,17 +215,6 @@ def _parts(spec: Spec, path: Path, entity: Entity, lease: Lease, holder: Holder)
         place = spec.place("lifecycle", *path, "needs")
         message = f"Who takes from '{lease.index}' must offer '{holder.needs}', by which it has no parts."
         yield Finding(place, message, f"Say 'parts: {{by: {holder.needs}, …}}' of the index.")
-
-
-def _handed_over(spec: Spec, path: Path, name: str, entity: Entity, lease: Lease) -> Iterator[Finding]:
-    place = spec.place("lifecycle", *path, "idle")
-    sources = {row.from_ for row in entity.transitions.values() if row.to == lease.state}
-    if entity.in_redis and not entity.in_redis.wakes:
-        message = f"Those that wait for a {name} are noted, but no channel tells them of one that comes back."
-        yield Finding(place, message, "Add 'wakes' to 'kept_in'.")
-    elif sources and entity.initial not in sources:
-        message = f"A new {name} is handed to those that wait, but in {entity.initial} it cannot be leased."
-        yield Finding(place, message, "Remove 'idle'.")
 
 
 @rule(

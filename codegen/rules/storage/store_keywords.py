@@ -14,38 +14,35 @@ Stores = tuple[str, ...]
 
 _SERVERS: Stores = ("postgres", "redis", "s3")
 _STORED: Stores = ("postgres", "redis", "sqlite", "s3")
-_REDIS: Stores = ("redis",)
-_SQLITE: Stores = ("sqlite",)
-_S3: Stores = ("s3",)
-_TEXT: Stores = ("redis", "sqlite")
+_INDEXED: Stores = ("redis", "sqlite")
 _NEWER: Stores = ("redis", "sqlite", "s3")
 _OF_ENTITIES = {
     "shared_with": _SERVERS,
     "lease": _STORED,
-    "shifts": ("redis", "s3"),
-    "overrides": ("postgres", "sqlite"),
+    "shifts": _NEWER,
+    "overrides": ("postgres", "redis", "sqlite"),
 }
-_OF_CREATIONS = {"copies": _NEWER, "fills": _REDIS, "refuses": _REDIS}
-_OF_DELETIONS = {"due": _REDIS, "unless_holding": _REDIS}
+_OF_CREATIONS = {"copies": _NEWER, "fills": _INDEXED, "refuses": _INDEXED}
+_OF_DELETIONS = {"due": _INDEXED, "unless_holding": _INDEXED}
 _OF_LEASES = {
-    **dict.fromkeys(("index", "first", "paused", "holder"), _REDIS),
+    **dict.fromkeys(("index", "first", "paused", "holder"), _INDEXED),
     "keeps_owner": _NEWER,
-    "renewed": _SQLITE,
-    **dict.fromkeys(("token", "only"), _S3),
+    "renewed": _INDEXED,
+    **dict.fromkeys(("token", "only"), _NEWER),
 }
 _OF_CLOCKS = {
-    **dict.fromkeys(("holder_in", "batch"), _REDIS),
+    **dict.fromkeys(("holder_in", "batch"), _INDEXED),
     "gives": _NEWER,
-    **dict.fromkeys(("grace", "on_access"), _SQLITE),
+    **dict.fromkeys(("grace", "on_access"), _INDEXED),
 }
 _OF_EDGES = {
     **dict.fromkeys(("counts", "waits", "gives_up", "due", "by_name"), _STORED),
     **dict.fromkeys(("copies", "clears"), _NEWER),
-    "grows": _TEXT,
-    **dict.fromkeys(("also_due", "reason"), _REDIS),
-    "where": _S3,
+    "grows": _INDEXED,
+    **dict.fromkeys(("also_due", "reason"), _INDEXED),
+    "where": _NEWER,
 }
-_OF_WAITS = {"times": _S3, "jitter": _S3}
+_OF_WAITS = {"times": _NEWER, "jitter": _NEWER}
 _PRODUCTS = {"postgres": "PostgreSQL", "redis": "Redis", "sqlite": "SQLite", "s3": "S3"}
 
 
@@ -59,7 +56,7 @@ _PRODUCTS = {"postgres": "PostgreSQL", "redis": "Redis", "sqlite": "SQLite", "s3
 )
 def check_store_keywords(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        if entity.kept_in is not None and entity.retention:
+        if entity.kept_in is not None and entity.retention and not entity.in_sqlite:
             place = spec.place("lifecycle", "entities", name, "retention", key=True)
             message = f"A server keeps every {name}, so no policy bounds how many."
             yield Finding(place, message, "Remove 'retention'; a method may delete what is old.")

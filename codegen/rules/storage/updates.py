@@ -100,10 +100,11 @@ def check_fills(spec: Spec) -> Iterator[Finding]:
 )
 def check_ceilings(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        if (refuses := entity.create.refuses) is None or entity.in_redis is None:
+        kept = entity.in_redis or entity.in_sqlite
+        if (refuses := entity.create.refuses) is None or kept is None:
             continue
         place = spec.place("lifecycle", "entities", name, "create", "refuses", "index")
-        indexes = entity.in_redis.indexes
+        indexes = kept.indexes
         subject = f"A {name} is refused when there are too many in"
         yield from report_unknown(spec, place, subject, refuses.index, indexes, "which is no index")
         if refuses.index in indexes and entity.initial not in indexes[refuses.index].in_:

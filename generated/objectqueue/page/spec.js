@@ -1,4 +1,4 @@
-// Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
+// Generated from spec/objectqueue (sha256:0a73ca82f85d6127). Do not edit; run `nox -s generate`.
 export const spec = {
   "system": "objectqueue",
   "title": "Task queue in object storage",

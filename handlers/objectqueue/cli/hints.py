@@ -19,7 +19,7 @@ async def hint_unserved(node: LocalNode, types: Iterable[str]) -> None:
     """Print which types of waiting tasks no live worker runs, if the caller may read the workers."""
     from generated.objectqueue.messages import ListWorkersRequest
     from runtime.call.conditions import Failure
-    from runtime.stores.object_store import NotReadable
+    from runtime.stores.bucket_store import NotReadable
 
     if not (waiting := set(types)):
         return

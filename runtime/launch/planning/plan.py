@@ -117,7 +117,7 @@ def plan(
     for each in found:
         node = deployment.nodes[each.node]
         try:
-            variables = [system.variables[name] for name in node.variables]
+            variables = system.variables_of(deployment, node)
             read(variables, system.variable_rules, each.variables, node.defaults)
         except SettingsError as error:
             problems.update(dict.fromkeys(error.problems))

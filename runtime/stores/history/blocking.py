@@ -7,9 +7,9 @@ from typing import Any, Generic, TypeVar
 
 from runtime.call.blocking import run_on_new_loop
 from runtime.model.lifecycles import Lifecycle
+from runtime.stores.contract import HistoryEntry, Record
 from runtime.stores.history.reader import HistoryReader
 from runtime.stores.postgres.database import Database
-from runtime.stores.store import Change, Record
 
 Told = TypeVar("Told")
 
@@ -29,7 +29,7 @@ class BlockingHistory(Generic[Record]):
         """The record of one that ended for good, as it was then; None if nobody knows of one."""
         return self._told(lambda reader: reader.get(key))
 
-    async def history(self, key: str) -> list[Change]:
+    async def history(self, key: str) -> list[HistoryEntry]:
         """Every change that was written so far, oldest first."""
         return self._told(lambda reader: reader.history(key))
 

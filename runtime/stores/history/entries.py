@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from runtime.model.lifecycles import Lifecycle
 from runtime.stores.postgres.statements import Statement
-from runtime.stores.redis.given import unpacked
+from runtime.stores.redis.codec import unpack_fields
 
 _CHANGE = {
     "sequence": b"sequence",
@@ -78,7 +78,7 @@ class Shape:
         found = orjson.loads(_text(fields[b"record"]))
         # Where a script had no need of all fields before, it has them as the server lists them.
         listed = found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
-        values = unpacked(listed)
+        values = unpack_fields(listed)
         return [*(values.get(name) for name in self._record), _text(fields[b"at"])]
 
 

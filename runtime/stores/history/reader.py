@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Generic
 
 from runtime.model.lifecycles import KeptInRedis, Lifecycle
+from runtime.stores.contract import CREATION, HistoryEntry, Record
 from runtime.stores.history.tables import HistoryTables
 from runtime.stores.postgres.database import Database
-from runtime.stores.store import Change, Record
 
 
 class HistoryReader(Generic[Record]):
@@ -22,6 +22,8 @@ class HistoryReader(Generic[Record]):
         self._tables = HistoryTables(system, lifecycle.entity, database)
         self._record: Callable[..., Record] = record
         self._status, self._terminal = lifecycle.status, lifecycle.terminal
+        self._states = {word: state for state, word in kept.words[lifecycle.status].items()}
+        self._edges = {ends: edge.name for ends, edge in lifecycle.edges.items()}
         self._convert = {name: _conversion(kept, name) for name in record.__struct_fields__}
 
     async def get(self, key: str) -> Record | None:
@@ -37,23 +39,26 @@ class HistoryReader(Generic[Record]):
         found = self._record(**{name: self._convert[name](value) for name, value in values.items()})
         return found if getattr(found, self._status) in self._terminal else None
 
-    async def history(self, key: str) -> list[Change]:
+    async def history(self, key: str) -> list[HistoryEntry]:
         """Every change that was written so far, oldest first."""
         rows = await self._tables.history(key) if _can_be(key) else ()
-        return [
-            Change(
-                source=row["from_state"] or "",
-                target=row["to_state"],
-                actor=row["actor"],
-                fence=row["fence"],
-                at=row["at"],
-                sequence=row["sequence"],
-                owner=row["owner"] or "",
-                reason=row["reason"] or "",
-                trace=row["trace"] or "",
-            )
-            for row in rows
-        ]
+        return [self._to_entry(row) for row in rows]
+
+    def _to_entry(self, row: Any) -> HistoryEntry:
+        source = self._states.get(row["from_state"] or "")
+        target = self._states[row["to_state"]]
+        return HistoryEntry(
+            sequence=row["sequence"],
+            edge=CREATION if source is None else self._edges.get((source, target), ""),
+            source=source,
+            target=target,
+            actor=row["actor"],
+            at=row["at"],
+            fence=row["fence"],
+            owner=row["owner"] or "",
+            reason=row["reason"] or "",
+            trace=row["trace"] or "",
+        )
 
 
 def _conversion(kept: KeptInRedis, name: str) -> Callable[[Any], Any]:

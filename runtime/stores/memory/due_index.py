@@ -17,15 +17,15 @@ class DueIndex:
     def __init__(self, rules: Rules, clock: Clock) -> None:
         self._rules = rules
         self._clock = clock
-        self._entries: SortedList[tuple[int, int, str]] = SortedList()
-        self._placed: dict[str, tuple[int, int, str]] = {}
+        self._entries: SortedList[tuple[int, str]] = SortedList()
+        self._placed: dict[str, tuple[int, str]] = {}
 
-    def replace(self, key: str, number: int, new: Any | None) -> None:
+    def replace(self, key: str, new: Any | None) -> None:
         """Follow a change of an entity."""
         entry = None
         if new is not None and applies_by_clock(self._rules, self._clock, new):
             at = due_at(self._rules, self._clock.due, new)
-            entry = None if at is None else (at, number, key)
+            entry = None if at is None else (at, key)
         placed = self._placed.get(key)
         if placed == entry:
             return
@@ -39,11 +39,11 @@ class DueIndex:
     def due(self, now: int, most: int) -> list[str]:
         """Return the keys of those that are due, at most so many."""
         found = []
-        for at, _, key in self._head(most):
+        for at, key in self._head(most):
             if at >= now:
                 break
             found.append(key)
         return found
 
-    def _head(self, most: int) -> Iterator[tuple[int, int, str]]:
+    def _head(self, most: int) -> Iterator[tuple[int, str]]:
         return iter(self._entries.islice(0, most))

@@ -10,26 +10,18 @@ need only be moved from where it was at the last look to where it is now.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Collection, Iterator, Mapping
+from typing import Protocol
 
 from sortedcontainers import SortedList
+
+from runtime.stores.contract import NOTHING
+from runtime.stores.steps.table import EVERYTHING, ListingSpan
 
 Entry = tuple[int, str]
 _NOWHERE = None
 _MOST_NOTED = 512
 """Changes that are noted at most, so that a look never has to place many of them."""
-
-
-class ListingSpan(NamedTuple):
-    """The part of a listing that is wanted; `after` is the entry behind which it begins."""
-
-    since: int | None = None
-    until: int | None = None
-    after: Entry | None = None
-
-
-EVERYTHING = ListingSpan()
 
 
 class Listing:
@@ -59,9 +51,13 @@ class Listing:
         self._counts[state] -= 1
         self._note(key, state, at, _NOWHERE, 0)
 
-    def count(self, state: int) -> int:
-        """Return how many keys a state has."""
-        return self._counts.get(state, 0)
+    def count(self, state: int, since: int | None = None) -> int:
+        """Return how many keys a state has, or has from a time on."""
+        if since is None:
+            return self._counts.get(state, 0)
+        self._place()
+        entries = self._by_state.get(state)
+        return len(entries) - entries.bisect_left((since, "")) if entries else 0
 
     def oldest(self, state: int) -> int | None:
         """Return the least time under a state. It changes nothing, as another thread may ask."""
@@ -74,9 +70,16 @@ class Listing:
         return min(times, default=None)
 
     def iterate(
-        self, states: Collection[int], offset: int, *, newest_first: bool, span: ListingSpan = EVERYTHING
+        self,
+        states: Collection[int],
+        offset: int,
+        *,
+        newest_first: bool,
+        span: ListingSpan = EVERYTHING,
+        equal: Mapping[str, object] = NOTHING,
     ) -> Iterator[Entry]:
         """Iterate over a part of the listing, behind an offset; no states means all of them."""
+        del equal  # Whoever asks compares the records.
         self._place()
         wanted = set(states) or set(self._by_state)
         lists = [self._by_state[state] for state in sorted(wanted) if self._by_state.get(state)]

@@ -1,121 +1,62 @@
-"""The store in memory. Each operation is atomic, as nothing is awaited within it."""
+"""The store in memory. Each step is atomic, as nothing is awaited within it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from msgspec.structs import replace
-
-from runtime.call.context import Call
-from runtime.model.lifecycles import Shift
+from runtime.model.lifecycles import Lifecycle
+from runtime.model.system import System
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.stores.contract import (
     CREATION,
     NOTHING,
-    Compare,
-    CreateResult,
+    Backlog,
     Cursor,
-    Given,
     HistoryEntry,
-    LeaseProof,
     Record,
     RecordPage,
-    Transitioned,
 )
-from runtime.stores.memory.leasing import MemoryLeases
-from runtime.stores.memory.listing import ListingSpan
-from runtime.stores.semantics.creation import ceiling, created, is_deletable, is_purgeable, unique_values
-from runtime.stores.semantics.edges import Taken, after_shift, applies, sources, take_edge
-from runtime.stores.semantics.leases import equals, lease_problem
-from runtime.stores.semantics.rules import Change, to_moment
-from runtime.stores.store import GuardBreach
-
-_SCANNED = 5000
-"""How many entities a page looks at; what is left is for the next one."""
+from runtime.stores.memory.table import MemoryTable
+from runtime.stores.steps.store import Answer, StepStore
+from runtime.world import World
 
 
-class MemoryStore(MemoryLeases[Record]):
-    """The entities of one kind, as frozen structs. Beyond a bound the oldest terminal ones are forgotten."""
+class MemoryStore(StepStore[Record]):
+    """The entities of one kind in memory.
 
-    # Creating.
+    `tables` are those of all entities of a process: stores of the same entity share one.
+    """
 
-    async def create(self, record: Record, call: Call) -> CreateResult[Record]:
-        self._require_creator(call)
-        result = self._create(record, call, self._now())
-        if result.is_refused:
-            raise self._condition("store_full")
-        return result
+    _table: MemoryTable
 
-    async def create_many(
-        self, records: Sequence[Record], call: Call, *, compare: Compare[Record] | None = None
-    ) -> list[CreateResult[Record]]:
-        self._require_creator(call)
-        now = self._now()
-        self._table.forget(now)
-        results = self._plan(records, compare, now)
-        for made, is_new, _ in results:
-            if is_new:
-                self._add(made, call, now)
-        return results
+    def __init__(
+        self,
+        system: System,
+        lifecycle: Lifecycle,
+        record: type[Record],
+        world: World,
+        metrics: Metrics,
+        values: Mapping[str, Any] = NOTHING,
+        *,
+        max_terminal: int = 0,
+        tables: dict[str, MemoryTable] | None = None,
+        log: Log | None = None,
+    ) -> None:
+        super().__init__(system, lifecycle, record, world, metrics, values, log=log)
+        tables = {} if tables is None else tables
+        self._tables = tables
+        table = tables.get(lifecycle.entity)
+        if table is None:
+            table = MemoryTable(self._rules, self._now(), max_terminal=max_terminal)
+            tables[lifecycle.entity] = table
+            metrics.add_census(self)
+        self._table = table
 
-    def _create(self, record: Record, call: Call, now: int) -> CreateResult[Record]:
-        table, rules = self._table, self._rules
-        if not self._is_timeless:
-            table.forget(now)
-        if rules.unique and (found := table.find_unique(record, now)) is not None:
-            return CreateResult(found, False)
-        self._require_new_key(rules.key(record), table.records)
-        if self._lifecycle.refuses and (most := ceiling(rules)) is not None and table.ceiling_count >= most:
-            return CreateResult(record, False, True)
-        made = created(rules, record, now)
-        self._add(made, call, now)
-        return CreateResult(made, True)
-
-    def _plan(
-        self, records: Sequence[Record], compare: Compare[Record] | None, now: int
-    ) -> list[CreateResult[Record]]:
-        """Say what becomes of each, and change nothing; it may raise at any of them."""
-        rules, table = self._rules, self._table
-        results: list[CreateResult[Record]] = []
-        keys: set[str] = set()
-        ahead: dict[tuple[str, Any], Record] = {}
-        most, depth = ceiling(rules), table.ceiling_count
-        for record in records:
-            pairs = [*unique_values(rules, record).items()]
-            found = table.find_unique(record, now)
-            if found is None:
-                found = next((ahead[pair] for pair in pairs if pair in ahead), None)
-            if found is not None:
-                if compare is not None:
-                    compare(record, found)
-                results.append(CreateResult(found, False))
-                continue
-            self._require_new_key(rules.key(record), table.records, keys)
-            if most is not None and depth >= most:
-                results.append(CreateResult(record, False, True))
-                continue
-            made = created(rules, record, now)
-            depth += table.is_under_ceiling(made)
-            keys.add(rules.key(made))
-            ahead |= dict.fromkeys(pairs, made)
-            results.append(CreateResult(made, True))
-        return results
-
-    def _add(self, made: Record, call: Call, now: int) -> None:
-        key: str = self._rules.key(made)
-        self._table.add(key, made, now)
-        self._write_history(key, None, None, made, call.caller, call, now)
-        self._audit(CREATION, key, call)
-
-    def _require_new_key(self, key: str, *taken: Container[str]) -> None:
-        """Raise where a text can be no key, or another entity has it."""
-        if any(key in each for each in taken):
-            raise GuardBreach(f"{self._entity} {key} exists already")
-        if self._lifecycle.key_form is not None and not self._lifecycle.is_key(key):
-            raise GuardBreach(f"{key!r} is no key of a {self._entity}")
-
-    # Reading.
+    async def _run(self, step: Callable[..., Answer], *arguments: Any) -> Answer:
+        return step(*arguments)
 
     async def get(self, key: str) -> Record | None:
         if self._is_timeless:
@@ -134,119 +75,41 @@ class MemoryStore(MemoryLeases[Record]):
         size: int = 50,
         newest_first: bool = True,
     ) -> RecordPage[Record]:
-        self._require_fields(equal)
-        table = self._table
-        table.forget(self._now())
-        span = ListingSpan(to_moment(since), to_moment(until), after)
-        found: list[Record] = []
-        last: Cursor | None = None
-        entries = table.listing.iterate(states, offset, newest_first=newest_first, span=span)
-        for scanned, (at, key) in enumerate(entries):
-            if len(found) == size or scanned == _SCANNED:
-                return RecordPage(found, last)
-            last = Cursor(at, key)
-            record = table.records[key]
-            if not equal or equals(record, equal):
-                found.append(record)
-        return RecordPage(found, None)
+        self._table.forget(self._now())
+        return self._find(self._table, states, equal, since, until, after, offset, size, newest_first)
 
     async def history(self, key: str) -> list[HistoryEntry]:
         self._table.forget(self._now())
         return self._table.read_history(key, CREATION)
 
-    async def count(self, states: Collection[int] = ()) -> dict[int, int]:
+    async def count(
+        self, states: Collection[int] = (), *, since: datetime | int | None = None
+    ) -> dict[int, int]:
         self._table.forget(self._now())
-        return {state: self._table.listing.count(state) for state in states or self._lifecycle.states}
+        return self._count(self._table, states, since)
+
+    async def backlog(self) -> dict[int, Backlog]:
+        self._table.forget(self._now())
+        return self._backlog(self._table)
+
+    async def paused(self) -> frozenset[int]:
+        return self._table.paused
+
+    async def wait(self, timeout_s: float, *, key: str | None = None) -> bool:
+        wakeups = self._table.wakeups
+        if key is not None:
+            return await wakeups.wait_for(key, timeout_s)
+        if not wakeups.has_news and self._table.claims is not None:
+            free_at = self._table.claims.next_free()
+            left_s = None if free_at is None else max(0.0, (free_at - self._now()) / 1e6)
+            if left_s is not None and left_s <= timeout_s:
+                await wakeups.wait_for_work(left_s)
+                return True
+        return await wakeups.wait_for_work(timeout_s)
 
     async def health(self) -> str | None:
         return None
 
-    # Changing.
-
-    async def transition(
-        self,
-        key: str,
-        edge: str | Sequence[str],
-        call: Call,
-        *,
-        lease: LeaseProof | None = None,
-        owner: str = "",
-        given: Given = NOTHING,
-        noted: Mapping[str, str] = NOTHING,
-        is_final: bool = False,
-    ) -> Transitioned:
-        now = self._now()
-        has_proof = lease is not None
-        names = (edge,) if isinstance(edge, str) else edge
-        changes = [self._admit(name, call, has_proof=has_proof) for name in names]
-        record = old = self._require(key, now, call)
-        taken: tuple[Change, ...] = ()
-        for change in changes:
-            if not applies(self._rules, change, record):
-                state: int = self._rules.state(old)
-                self._audit_ignored(change, key, call, state)
-                return Transitioned(False, state)
-            if lease is not None:
-                self._require_proof(change, record, key, lease, now)
-            if is_final:
-                self._require_ending(change)
-            record, more = self._take(change, record, given, now, owner or call.caller, is_final=is_final)
-            taken += more
-        self._commit(key, old, record, taken, call, now, given, noted)
-        return Transitioned(True, self._rules.state(record))
-
-    def _take(
-        self, change: Change, record: Any, given: Given, now: int, owner: str, *, is_final: bool
-    ) -> Taken:
-        """Return the record after an edge or a shift, and what was taken."""
-        rules = self._rules
-        if isinstance(change, Shift):
-            return Taken(after_shift(rules, change, record, given, now), (change,))
-        return take_edge(rules, change, record, given, now, self._world, owner=owner, is_final=is_final)
-
-    def _require_proof(self, change: Change, record: Any, key: str, lease: LeaseProof, now: int) -> None:
-        """Raise where a proof is given for a change of the leased state, and is wrong."""
-        own = self._rules.lease
-        if own is None or own.state not in sources(change):
-            return
-        if (problem := lease_problem(self._rules, record, *lease, now)) is not None:
-            raise self._lease_lost(key, lease.owner, problem)
-
-    async def update(self, key: str, /, **changes: Any) -> Record:
-        self._require_unguarded(changes)
-        now = self._now()
-        record = self._require(key, now)
-        changed: Record = replace(record, **changes)
-        self._table.put(key, record, changed, now)
-        return changed
-
-    async def delete(self, key: str, expected: int, call: Call) -> Transitioned:
-        self._require_deleter(call)
-        record = self._require(key, self._now(), call)
-        state: int = self._rules.state(record)
-        if not is_deletable(self._rules, record, expected):
-            return Transitioned(False, state)
-        if held := self._held_count(key):
-            raise self._condition("still_held", entity=self._entity, key=key, held=held)
-        self._drop(key, call, noted={"from_status": self._lifecycle.states[state]})
-        return Transitioned(True, state)
-
-    async def purge(self, older_than_s: float, call: Call) -> int:
-        self._require_deleter(call)
-        now, rules = self._now(), self._rules
-        self._table.forget(now)
-        keys = [
-            key
-            for key, record in self._table.records.items()
-            if is_purgeable(rules, record, older_than_s, now) and not self._held_count(key)
-        ]
-        for key in keys:
-            self._drop(key, call)
-        return len(keys)
-
-    async def run_due(self, change: str, call: Call) -> int:
-        now, done = self._now(), 0
-        self._table.forget(now)
-        for clock in self._admit_clock(change, call):
-            done += self._run_batch(clock, now, call, self._batch_size(clock))
-        return done
+    def census(self) -> list[tuple[str, str, int, float]]:
+        """Return how many entities there are in each state, and how old the oldest is."""
+        return self._take_census(self._table)

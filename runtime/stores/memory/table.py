@@ -14,10 +14,10 @@ from runtime.stores.contract import HistoryEntry
 from runtime.stores.memory.claim_index import ClaimIndex
 from runtime.stores.memory.due_index import DueIndex
 from runtime.stores.memory.listing import Listing
-from runtime.stores.memory.wakeups import Wakeups
 from runtime.stores.semantics.creation import forgotten_at, unique_until, unique_values
 from runtime.stores.semantics.leases import is_in_index
 from runtime.stores.semantics.rules import EPOCH, Rules, to_moment
+from runtime.stores.wakeups import Wakeups
 
 MOST_HISTORY, MOST_OF_ONE = 100_000, 1000
 """Entries of the history of all entities, and of one; beyond that the oldest are forgotten."""
@@ -46,8 +46,6 @@ class MemoryTable:
         self._ending: list[tuple[int, str]] = []
         """A heap of those times; some entries are stale."""
         self._keeps_ended = bool(max_terminal) or rules.retained_s is not None
-        self._numbers: dict[str, int] = {}
-        self._last_number = 0
         self._unique: dict[tuple[str, Any], tuple[str, int | None]] = {}
         self._history: OrderedDict[str, tuple[_Line, ...]] = OrderedDict()
         """Tuples of plain values: the collector leaves them alone, and there are many."""
@@ -70,9 +68,6 @@ class MemoryTable:
         if rules.unique:
             for name, value in unique_values(rules, record).items():
                 self._unique[name, value] = (key, unique_until(rules, name, now))
-        if self._is_indexed:
-            self._last_number += 1
-            self._numbers[key] = self._last_number
         self._follow(key, None, record)
         self._retain(key, record, now)
 
@@ -91,7 +86,6 @@ class MemoryTable:
         record = self.records.pop(key)
         self.listing.remove(self.rules.state(record), self.listed_at(record), key)
         self._follow(key, record, None)
-        self._numbers.pop(key, None)
         self._ended.pop(key, None)
         self._history_size -= len(self._history.pop(key, ()))
         self._forgotten.pop(key, None)
@@ -99,6 +93,20 @@ class MemoryTable:
             for pair in unique_values(self.rules, record).items():
                 if self._unique.get(pair, ("",))[0] == key:
                     del self._unique[pair]
+
+    def pause(self, value: int) -> None:
+        """Serve a value no more."""
+        self.paused |= {value}
+
+    def resume(self, value: int) -> None:
+        """Serve a value again."""
+        self.paused -= {value}
+        self.wakeups.announce_work()
+
+    def deletable(self) -> list[tuple[str, Any]]:
+        """Return the keys and records of those whose state lets them be deleted."""
+        state, deletable = self.rules.state, self.rules.lifecycle.deletable
+        return [(key, record) for key, record in self.records.items() if state(record) in deletable]
 
     def find_unique(self, record: Any, now: int) -> Any | None:
         """Return the entity that has one of a record's unique values; None where nothing has."""
@@ -130,11 +138,11 @@ class MemoryTable:
             if self.wakeups.watched:
                 self.wakeups.announce(key, is_claimable=False)
             return
-        number, is_claimable = self._numbers[key], False
+        is_claimable = False
         if self.claims is not None:
-            is_claimable = self.claims.replace(key, number, old, new)
+            is_claimable = self.claims.replace(key, old, new)
         for due in self.dues.values():
-            due.replace(key, number, new)
+            due.replace(key, new)
         if self._ceiling_index is not None:
             self.ceiling_count += self.is_under_ceiling(new) - self.is_under_ceiling(old)
         self.wakeups.announce(key, is_claimable=is_claimable)

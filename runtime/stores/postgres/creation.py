@@ -1,17 +1,26 @@
-"""New entities: added, or found under what no two of them share. The unique constraint alone decides."""
+"""New entities: added, or found under what no two of them share.
+
+Where the unique constraint alone decides, one statement adds what is new. Ceilings, values that are
+remembered for some time, and whatever else needs the moment of the creation, take a transaction.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Generic
+from typing import Any
 
 from runtime.call.context import Call
+from runtime.model.lifecycles import Transition
 from runtime.stores.batch import Batch
+from runtime.stores.contract import CREATION, Compare, CreateResult, Record
+from runtime.stores.postgres.context import Connection, moment_of
 from runtime.stores.postgres.database import Locked
-from runtime.stores.postgres.rows import as_key
-from runtime.stores.postgres.table import Table
-from runtime.stores.store import Compare, GuardBreach, Record, Unstorable
+from runtime.stores.postgres.due_transitions import PostgresClocks
+from runtime.stores.postgres.steps import Taken
+from runtime.stores.semantics.creation import Begun, begin, ceiling, unique_values
+from runtime.stores.semantics.leases import is_in_index
+from runtime.stores.store import GuardBreach, Unstorable
 
 Run = Callable[..., Awaitable[Sequence[Any]]]
 """Runs a statement by its name, in a transaction of its own or in one that has more of them."""
@@ -20,67 +29,105 @@ _PATIENT = 3
 """How many wait for another transaction at a time: the connections are for the others too."""
 _ATTEMPTS = 3
 """An entity that was found and then purged before it could be read is created after all."""
+_Made = tuple[Any, bool]
+_Way = tuple[str, bool]
+"""The actor, and whether it takes the first edge with the creation."""
 
 
-class Creation(Generic[Record]):
+class PostgresCreation(PostgresClocks[Record]):
     """Creates the entities of one kind."""
 
-    def __init__(self, table: Table[Record]) -> None:
-        self._table = table
-        self._unique = table.kept.unique or (table.lifecycle.key,)
-        takes = table.statements["create"].takes
-        self._takes = [name.removeprefix("record_") for name in takes if name != "actor"]
-        self._creating: dict[str, Batch[Record, tuple[Record, bool]]] = {}
-        self._waiting: dict[str, Batch[Record, tuple[Record, bool]]] = {}
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._creating: dict[_Way, Batch[Record, _Made]] = {}
+        self._waiting: dict[_Way, Batch[Record, _Made]] = {}
+        quick = self._statements.get("create")
+        self._given = [name for name in quick.takes if name.startswith("record_")] if quick else []
+        self._first = next(
+            (name.removeprefix("create_") for name in self._statements if _is_at_once(name)), ""
+        )
+        self._unsaid = self._unsaid_fields()
 
-    async def one(self, record: Record, call: Call) -> tuple[Record, bool]:
-        """Adds an entity or finds its like; calls that wait at the same moment share a statement."""
+    async def create(self, record: Record, call: Call, *, then: Sequence[str] = ()) -> CreateResult[Record]:
         self._require_creator(call)
-        made = await self._table.answer(self._one(record, call.caller))
-        self._created(call, made)
-        return made
+        first = self._admit_first(then, call)
+        self._require_key_form(record)
+        if not self._is_quick([record], first):
+            (result,) = await self._create_in_order([record], call, None, first)
+        else:
+            made, is_new = await self._answer(self._create_shared(record, (call.caller, bool(first))))
+            result = CreateResult(made, is_new)
+            self._audit_created(result, first, call)
+        if result.is_refused:
+            raise self._condition("store_full")
+        return result
 
-    async def _one(self, record: Record, actor: str) -> tuple[Record, bool]:
+    async def create_many(
+        self,
+        records: Sequence[Record],
+        call: Call,
+        *,
+        compare: Compare[Record] | None = None,
+        then: Sequence[str] = (),
+    ) -> list[CreateResult[Record]]:
+        self._require_creator(call)
+        first = self._admit_first(then, call)
+        for record in records:
+            self._require_key_form(record)
+        if not self._is_quick(records, first):
+            return await self._create_in_order(records, call, compare, first)
+        way = (call.caller, bool(first))
+        work = (
+            self._create_quick(way, records)
+            if compare is None
+            else self._create_compared(compare, way, records)
+        )
+        results = [CreateResult(made, is_new) for made, is_new in await self._answer(work)]
+        for each in results:
+            self._audit_created(each, first, call)
+        return results
+
+    # In one statement.
+
+    def _is_quick(self, records: Sequence[Record], first: Sequence[Transition]) -> bool:
+        """Whether one statement creates these: they bring along nothing that only the store writes."""
+        if (
+            not self._given
+            or not self._is_timeless
+            or [each.name for each in first] not in ([], [self._first])
+        ):
+            return False
+        return all(getattr(record, name) == value for record in records for name, value in self._unsaid)
+
+    def _unsaid_fields(self) -> list[tuple[str, Any]]:
+        """Fields that the statement does not take, with what they are where nothing is said."""
+        rules, lease = self._rules, self._rules.lease
+        written = {rules.lifecycle.status, *rules.lifecycle.creation_stamps}
+        if lease is not None:
+            written |= {lease.owner, lease.fence, lease.expires, lease.token or ""}
+        given = {name.removeprefix("record_") for name in self._given}
+        return [(name, rules.unset(name)) for name in rules.names if name not in written | given]
+
+    async def _create_shared(self, record: Record, way: _Way) -> _Made:
         """With others first; alone where another transaction has to end before anybody knows the outcome."""
-        batch = self._creating.get(actor)
+        batch = self._creating.get(way)
         if batch is None:
-            batch = self._creating[actor] = self._creator(actor)
+            batch = self._creating[way] = self._creator(way)
         try:
             return await batch(record)
         except Locked:
-            waiting = self._waiting.get(actor)
+            waiting = self._waiting.get(way)
             if waiting is None:
-                waiting = self._waiting[actor] = Batch(
-                    partial(self._create, actor), max_items=1, concurrency=_PATIENT
+                waiting = self._waiting[way] = Batch(
+                    partial(self._create_quick, way), max_items=1, concurrency=_PATIENT
                 )
             return await waiting(record)
 
-    async def all(
-        self, records: Sequence[Record], call: Call, compare: Compare[Record] | None = None
-    ) -> list[tuple[Record, bool]]:
-        """Adds all entities or none: in one statement, unless what is found may still undo it."""
-        self._require_creator(call)
-        work = self._create if compare is None else partial(self._create_compared, compare)
-        made = await self._table.answer(work(call.caller, records))
-        for each in made:
-            self._created(call, each)
-        return made
-
-    async def _create_compared(
-        self, compare: Compare[Record], actor: str, records: Sequence[Record]
-    ) -> list[tuple[Record, bool]]:
-        async with self._table.database.transaction() as connection:
-            made = await self._create(actor, records, partial(self._table.run_in, connection))
-            for wanted, (found, is_new) in zip(records, made, strict=True):
-                if not is_new:
-                    compare(wanted, found)
-        return made
-
-    def _creator(self, actor: str) -> Batch[Record, tuple[Record, bool]]:
-        async def create(records: Sequence[Record]) -> Sequence[tuple[Record, bool] | Exception]:
+    def _creator(self, way: _Way) -> Batch[Record, _Made]:
+        async def create(records: Sequence[Record]) -> Sequence[_Made | Exception]:
             try:
-                return await self._create(actor, records, statement="create_shared")
-            except (Unstorable, Locked) as error:
+                return await self._create_quick(way, records, statement="create_shared")
+            except (Unstorable, Locked, GuardBreach) as error:
                 if len(records) == 1:
                     return [error]
                 # It is about one of them; the others only happened to come with it.
@@ -88,62 +135,184 @@ class Creation(Generic[Record]):
 
         return Batch(create, concurrency=2)
 
-    async def _create(
-        self, actor: str, records: Sequence[Record], run: Run | None = None, statement: str = "create"
-    ) -> list[tuple[Record, bool]]:
-        run = run or self._table.run
+    async def _create_compared(
+        self, compare: Compare[Record], way: _Way, records: Sequence[Record]
+    ) -> list[_Made]:
+        async with self._transaction() as connection:
+            made = await self._create_quick(way, records, partial(self._run_in, connection))
+            for wanted, (found, is_new) in zip(records, made, strict=True):
+                if not is_new:
+                    compare(wanted, found)
+        return made
+
+    async def _create_quick(
+        self, way: _Way, records: Sequence[Record], run: Run | None = None, statement: str = "create"
+    ) -> list[_Made]:
+        run = run or self._run
+        actor, then = way
         first = {self._identity(each): each for each in reversed(records)}
+        keys = [each for each in map(self._identity, records) if isinstance(each, str)]
+        if len({*keys}) < len(keys):
+            raise GuardBreach(f"two of these new entities have one key of a {self._entity}")
         left, made, new = dict(first), dict[Any, Record](), set[Any]()
         for _ in range(_ATTEMPTS):
-            added = self._read(await run(statement, actor=actor, **self._columns([*left.values()])))
+            columns = self._columns([*left.values()])
+            added = self._read(await run(statement, actor=actor, then=then, **columns))
             new |= added.keys()
             made |= added
             left = {each: record for each, record in left.items() if each not in made}
             if not left:
                 break
-            made |= self._read(await self._find([*left], run))
+            made |= self._read(await self._find([*left.values()], run))
             left = {each: record for each, record in left.items() if each not in made}
             if not left:
                 break
         if left:
-            raise GuardBreach(f"a {self._table.lifecycle.entity} was neither created nor found")
+            raise GuardBreach(f"a {self._entity} was neither created nor found")
         return [
             (made[each], each in new and record is first[each])
             for record in records
             for each in (self._identity(record),)
         ]
 
-    async def _find(self, identities: Sequence[tuple[Any, ...]], run: Run) -> Sequence[Any]:
-        names = [f"record_{name}" for name in self._unique]
-        columns = dict(zip(names, map(list, zip(*identities, strict=True)), strict=True))
-        if not self._table.kept.unique:
-            (keys,) = columns.values()
-            found = [await run("get", key=as_key(key)) for key in keys]
-            return [row for rows in found for row in rows]
-        return await run("find_unique", **columns)
+    async def _find(self, records: Sequence[Record], run: Run) -> Sequence[Any]:
+        """Find those that have a value of a record which no two share."""
+        wanted: dict[str, list[Any]] = {f"record_{name}": [] for name in self._kept.unique}
+        wanted |= {"fields": [], "values": []}
+        for record in records:
+            for name, value in unique_values(self._rules, record).items():
+                if f"record_{name}" in wanted:
+                    wanted[f"record_{name}"].append(value)
+                else:
+                    wanted["fields"].append(name)
+                    wanted["values"].append(str(value))
+        if "find_unique" not in self._statements or not any(wanted.values()):
+            return ()
+        return await run("find_unique", **wanted)
 
     def _read(self, rows: Sequence[Any]) -> dict[Any, Record]:
-        records = [self._table.rows.read(row) for row in rows]
+        records = [self._codec.decode(row) for row in rows]
         return {self._identity(each): each for each in records}
 
-    def _identity(self, record: Any) -> tuple[Any, ...]:
-        return tuple(getattr(record, name) for name in self._unique)
+    def _identity(self, record: Any) -> Any:
+        """What tells two records apart: the unique value, or the key where there is none."""
+        for pair in unique_values(self._rules, record).items():
+            return pair
+        return self._codec.as_key(self._rules.key(record))
 
     def _columns(self, records: Sequence[Any]) -> dict[str, list[Any]]:
-        columns = {f"record_{name}": [getattr(each, name) for each in records] for name in self._takes}
-        key = f"record_{self._table.lifecycle.key}"
-        columns[key] = [as_key(each) for each in columns[key]]
+        codec, columns = self._codec, dict[str, list[Any]]()
+        for parameter in self._given:
+            name = parameter.removeprefix("record_")
+            columns[parameter] = [getattr(each, name) for each in records]
+        key = f"record_{self._key_field}"
+        columns[key] = [codec.as_key(each) for each in columns[key]]
         return columns
 
-    def _require_creator(self, call: Call) -> None:
-        lifecycle = self._table.lifecycle
-        if call.caller not in lifecycle.creators:
-            allowed = ", ".join(sorted(lifecycle.creators))
-            raise self._table.denied(call, f"only {allowed} may create a {lifecycle.entity}")
+    # In a transaction.
 
-    def _created(self, call: Call, made: tuple[Any, bool]) -> None:
-        record, is_new = made
-        if is_new:
-            lifecycle = self._table.lifecycle
-            self._table.metrics.count_transition(lifecycle.entity, "create", call.caller)
-            self._table.tell(call, "create", getattr(record, lifecycle.key), None, lifecycle.initial)
+    async def _create_in_order(
+        self,
+        records: Sequence[Record],
+        call: Call,
+        compare: Compare[Record] | None,
+        first: Sequence[Transition],
+    ) -> list[CreateResult[Record]]:
+        await self._forget()
+        async with self._transaction() as connection:
+            (started,) = await self._run_in(connection, "begin", actor=call.caller)
+            results, new = await self._plan(connection, records, compare, first, call, moment_of(started))
+            await self._add(connection, new, call)
+        for each in results:
+            self._audit_created(each, (), call)
+        for made in new:
+            if made.edges:
+                self._audit_taken(_taken(made), call)
+        return results
+
+    async def _plan(
+        self,
+        connection: Connection,
+        records: Sequence[Record],
+        compare: Compare[Record] | None,
+        first: Sequence[Transition],
+        call: Call,
+        now: int,
+    ) -> tuple[list[CreateResult[Record]], list[Begun]]:
+        """Say what becomes of each, and change nothing; it may raise at any of them."""
+        rules, codec = self._rules, self._codec
+        run = partial(self._run_in, connection)
+        keys = [codec.as_key(rules.key(each)) for each in records]
+        taken = {rules.key(codec.decode(row)) for row in await run("lock", keys=keys)}
+        known: dict[Any, Any] = {}
+        for record in [codec.decode(row) for row in await self._find(records, run)]:
+            known |= dict.fromkeys(unique_values(rules, record).items(), record)
+        most, refuses = ceiling(rules), rules.lifecycle.refuses
+        depth = 0 if most is None else (await run("depth"))[0][0]
+        results: list[CreateResult[Record]] = []
+        new: list[Begun] = []
+        for record, key in zip(records, keys, strict=True):
+            pairs = [*unique_values(rules, record).items()]
+            found = next((known[pair] for pair in pairs if pair in known), None)
+            if found is not None:
+                if compare is not None:
+                    compare(record, found)
+                results.append(CreateResult(found, False))
+                continue
+            if key in taken:
+                raise GuardBreach(f"{self._entity} {key} exists already")
+            if most is not None and depth >= most:
+                results.append(CreateResult(record, False, True))
+                continue
+            made = begin(rules, record, first, now, self._world, call.caller)
+            depth += refuses is not None and is_in_index(rules, rules.indexes[refuses.index], made.record)
+            taken.add(key)
+            known |= dict.fromkeys(pairs, made.record)
+            new.append(made)
+            results.append(CreateResult(made.record, True))
+        return results, new
+
+    async def _add(self, connection: Connection, new: Sequence[Begun], call: Call) -> None:
+        if not new:
+            return
+        rules = self._rules
+        rows = self._codec.encode([each.created for each in new])
+        await self._run_in(connection, "insert", rows=rows)
+        fields, values, keys, seconds = list[str](), list[str](), list[str](), list[float]()
+        for each in new:
+            for name, value in unique_values(rules, each.created).items():
+                if (variable := rules.unique[name]) is not None:
+                    fields.append(name)
+                    values.append(str(value))
+                    keys.append(self._codec.as_key(rules.key(each.created)))
+                    seconds.append(float(rules.values[variable]))
+        if keys:
+            await self._run_in(
+                connection, "remember", fields=fields, values=values, keys=keys, seconds=seconds
+            )
+        taken = [_taken(each) for each in new if each.edges]
+        await self._write(connection, call.caller, taken, call, is_new=True)
+
+    # What both share.
+
+    def _require_key_form(self, record: Record) -> None:
+        key = self._rules.key(record)
+        lifecycle = self._lifecycle
+        is_formed = lifecycle.key_form is None or lifecycle.is_key(key)
+        if not is_formed or not self._codec.is_key(key):
+            raise GuardBreach(f"{key!r} is no key of a {self._entity}")
+
+    def _audit_created(self, result: CreateResult[Record], first: Sequence[Transition], call: Call) -> None:
+        if result.is_new:
+            key = self._rules.key(result.record)
+            for name in (CREATION, *(each.name for each in first)):
+                self._audit(name, key, call)
+
+
+def _is_at_once(name: str) -> bool:
+    return name.startswith("create_") and name != "create_shared"
+
+
+def _taken(made: Begun) -> Taken:
+    changes = tuple((each.edge, each.record) for each in made.steps)
+    return Taken(made.created, changes, asked=tuple(each.name for each in made.edges))

@@ -9,8 +9,6 @@ from typing import Any
 
 import asyncpg
 
-from runtime.call.conditions import Failure
-
 MOST = 8
 """Connections of one process. Statements are shared, so more of them would only wait for each other."""
 WAIT_S = 1.0
@@ -99,8 +97,8 @@ class Database:
             try:
                 yield connection
             except BaseException as error:
-                # An error of the server, or of our own between two statements, leaves it as it should be.
-                if not isinstance(error, asyncpg.PostgresError | Failure) or connection.is_closed():
+                # An error between two statements leaves it as it should be; a cancelled call does not.
+                if not isinstance(error, Exception):
                     connection.terminate()
                 raise
             finally:

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 _NAME = re.compile(r"^-- ([a-z][a-z0-9_]*)\((.*)\)$")
 _CUT = re.compile(r"^-- cuts (\w+) to (\d+) bytes$")
+_RENAMED = re.compile(r"^-- stores (\w+) as (\w+)$")
 
 
 class Statement(Struct, frozen=True):
@@ -22,10 +23,12 @@ class Statement(Struct, frozen=True):
     takes: Mapping[str, str]
     """Names and types."""
     cuts: Mapping[str, int] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Columns that are not called like their fields, by the latter."""
 
     def arguments(self, variables: Mapping[str, Any], given: Mapping[str, Any]) -> list[Any]:
-        """What it takes, in order. Names in capitals are variables of the environment."""
-        return [variables[name] if name.isupper() else given[name] for name in self.takes]
+        """What it takes, in order; None where nothing is given. Names in capitals are variables."""
+        return [variables[name] if name.isupper() else given.get(name) for name in self.takes]
 
 
 @cache
@@ -37,16 +40,18 @@ def statements(system: str, entity: str) -> Mapping[str, Statement]:
 def parsed(text: str) -> dict[str, Statement]:
     """The statements of a file; a comment with a name and what it takes begins each."""
     found: dict[str, Statement] = {}
-    name, takes, cuts, lines = "", "", dict[str, int](), list[str]()
+    name, takes, cuts, renamed, lines = "", "", dict[str, int](), dict[str, str](), list[str]()
     for line in [*text.splitlines(), "-- end()"]:
         if match := _NAME.match(line):
             if name:
                 body = "\n".join(lines).strip().removesuffix(";")
                 parameters = dict(part.split(" ", 1) for part in takes.split(", ") if part)
-                found[name] = Statement(name, f"-- {name}\n{body}", parameters, cuts)
-            name, takes, cuts, lines = match[1], match[2], {}, []
+                found[name] = Statement(name, f"-- {name}\n{body}", parameters, cuts, renamed)
+            name, takes, cuts, renamed, lines = match[1], match[2], {}, {}, []
         elif match := _CUT.match(line):
             cuts[match[1]] = int(match[2])
+        elif match := _RENAMED.match(line):
+            renamed[match[1]] = match[2]
         elif not line.startswith("--"):
             lines.append(line)
     return found

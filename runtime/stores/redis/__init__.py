@@ -1,6 +1,4 @@
-"""Redis as a store: what the generated scripts do there, many entities in each call."""
-
-from __future__ import annotations
+"""The engine in Redis: the lifecycle as a script, records as hashes, and one call of the script a step."""
 
 from runtime.stores.redis.connection.blocking import BlockingServer
 from runtime.stores.redis.connection.server import Server

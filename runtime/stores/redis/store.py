@@ -1,311 +1,319 @@
-"""The store in Redis: every change is one generated script, with all indexes in the same step."""
+"""The store in Redis: an operation is one call of a script, with all indexes in the same step."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Mapping
 from datetime import datetime
-from types import MappingProxyType
-from typing import Any, Generic, Protocol, TypeVar
+from heapq import nlargest
+from typing import Any
 
-from runtime.call.conditions import Condition, Failure
-from runtime.call.context import Answering, Call
-from runtime.call.guard import require_edge
-from runtime.model.lifecycles import Due, Lifecycle, Shift, Transition
-from runtime.model.system import System
 from runtime.observe.log import Log
-from runtime.observe.metrics import Metrics
-from runtime.stores.redis.claims.bell import Bell
-from runtime.stores.redis.claims.leases import Leases
-from runtime.stores.redis.connection.server import Server
-from runtime.stores.redis.creation import Creation
-from runtime.stores.redis.editing import Editing
-from runtime.stores.redis.entities import Entities
-from runtime.stores.redis.listing import Listing
-from runtime.stores.redis.moving import Moving
-from runtime.stores.redis.sweeping import Sweeping
-from runtime.stores.redis.upkeep import Upkeep
-from runtime.stores.store import (
-    Change,
-    Created,
-    GuardBreach,
-    Held,
-    Moved,
-    NoSuchEntity,
+from runtime.stores.contract import (
+    CREATION,
+    NOTHING,
+    Cursor,
+    HistoryEntry,
     Record,
-    Settlement,
-    Size,
+    RecordPage,
 )
+from runtime.stores.redis.changes import Changes
+from runtime.stores.redis.codec import decode_json, parse_moment
+from runtime.stores.redis.maintenance import Maintenance
+from runtime.stores.redis.wakeups import Wakeups
+from runtime.stores.semantics.leases import equals
+from runtime.stores.semantics.rules import to_moment
+from runtime.stores.store import GuardBreach
 
-Told = TypeVar("Told")
+Row = tuple[int, str]
+"""The time and the key of an entity in a listing."""
+_SCANNED = 5000
+"""How many entities a page looks at; what is left is for the next one."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.25
+"""How often an entity is looked at that is waited for."""
 
 
-class Past(Protocol):
-    """The history of entities, in another store."""
-
-    async def get(self, key: str) -> Any:
-        """The record of an entity that ended, as it was."""
-        ...
-
-    async def history(self, key: str) -> list[Change]:
-        """Every state change that has been written, oldest first."""
-        ...
-
-
-class RedisStore(Generic[Record]):
+class RedisStore(Changes[Record]):
     """The entities of one kind. Any number of processes may have one over the same server."""
 
-    def __init__(
-        self,
-        system: System,
-        lifecycle: Lifecycle,
-        record: type[Record],
-        server: Server,
-        metrics: Metrics,
-        values: Mapping[str, Any],
-        past: Past | None = None,
-    ) -> None:
-        self._entities = entities = Entities(system, lifecycle, record, server, metrics, values)
-        self._lifecycle = lifecycle
-        self._past = past
-        self._bell = Bell(server, entities.key(entities.kept.wakes) if entities.kept.wakes else None)
-        self._creation = Creation(entities)
-        self._creation.past = self.ended if past is not None else None
-        self._moving = Moving(entities)
-        self._leases = (
-            Leases(entities, lifecycle.lease, self._moving, self._bell)
-            if lifecycle.lease and lifecycle.lease.index
-            else None
-        )
-        self._sweeping = Sweeping(entities, self._moving)
-        self._listing = Listing(entities)
-        self._editing = Editing(entities, self._moving)
-        self._upkeep = Upkeep(entities)
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._waiting = {}
+        self._wakeups = Wakeups(self._server, self._layout.wakes if self._rules.lease else None)
+        self._maintenance = Maintenance(self._server, self._entity, self._prefix, self.trim)
 
     async def open(self, log: Log) -> None:
-        """Begins to listen. A server that is away is waited for in the background."""
-        await self._upkeep.open(log)
-        await self._bell.open()
+        """Start to listen. A server that is away is waited for in the background."""
+        await self._maintenance.open(log)
+        await self._wakeups.open()
 
     async def close(self) -> None:
-        """Stops listening; the connections are closed by whoever opened the server."""
-        await self._bell.close()
-        await self._upkeep.close()
+        """Stop listening; the connections are closed by those who opened them."""
+        await self._wakeups.close()
+        await self._maintenance.close()
 
-    # One at a time.
-
-    async def create(self, record: Record, call: Call) -> Record:
-        (made,) = await self._creation.all([record], call)
-        if made.full:
-            raise self._full()
-        if not made.is_new:
-            key = getattr(record, self._lifecycle.key)
-            raise GuardBreach(f"{self._lifecycle.entity} {key} shares what no two may share")
-        return made.record
-
-    def create_or_find_all(self, records: Sequence[Record], call: Call) -> Answering[list[Created[Record]]]:
-        return self._creation.all(records, call)
+    # Reading.
 
     async def get(self, key: str) -> Record | None:
         if not self._lifecycle.is_key(key):
             return None
-        (found,) = await self._entities.answer(self._entities.read_all([key]))
-        return found
-
-    async def move(self, key: str, source: int, target: int, call: Call, /, **given: str) -> Moved:
-        edge = self._edge(source, target, call)
-        self._require_key(key)
-        moved = await self._moving.move(edge, key, call, given)
-        if moved is None:
-            raise NoSuchEntity(key)
-        return moved
-
-    async def move_to(self, key: str, target: int, call: Call, /, **given: str) -> Moved:
-        self._require_key(key)
-        while True:
-            work = self._entities.server.ask(("HGET", self._entities.hash(key), self._lifecycle.status))
-            (word,) = await self._entities.answer(work)
-            if word is None:
-                raise NoSuchEntity(key)
-            state = self._entities.state_numbers[word]
-            if (state, target) not in self._lifecycle.edges:
-                return Moved(False, state)
-            edge = self._edge(state, target, call)
-            moved = await self._moving.move(edge, key, call, given)
-            if moved is None:
-                raise NoSuchEntity(key)
-            if moved.applied or moved.state == state:
-                return moved
-
-    async def update(self, key: str, /, **changes: Any) -> Record:
-        self._require_key(key)
-        await self._editing.update(key, changes)
-        found = await self.get(key)
-        if found is None:
-            raise NoSuchEntity(key)
-        return found
-
-    async def delete(self, key: str, expected: int, call: Call) -> Moved:
-        self._require_key(key)
-        return await self._editing.delete(key, expected, call)
-
-    async def shift(
-        self, key: str, shift: Shift, call: Call, held: Held | None = None, /, **given: str
-    ) -> bool:
-        self._require_key(key)
-        answer = await self._moving.shift(shift, key, call, held, given)
-        if answer[0] == "none":
-            raise NoSuchEntity(key)
-        return bool(answer[0] == "done")
-
-    # Leases.
-
-    async def claim(
-        self,
-        holder: str,
-        most: int,
-        call: Call,
-        *,
-        offers: Collection[str] | None = None,
-        wait_s: float = 0.0,
-    ) -> list[Record]:
-        return await self._leased().claim(holder, most, call, offers, wait_s)
-
-    async def exchange(
-        self,
-        asked: Sequence[Settlement],
-        holder: str,
-        most: int,
-        call: Call,
-        *,
-        offers: Collection[str] | None = None,
-    ) -> tuple[list[int | Failure], list[Record]]:
-        return await self._leased().exchange(asked, holder, most, call, offers)
-
-    async def settle_all(self, asked: Sequence[Settlement], call: Call) -> list[int | Failure]:
-        return await self._leased().settle_all(asked, call)
-
-    async def renew(self, key: str, held: Held, seconds: float) -> datetime | None:
-        renewed: datetime | None = await self._leased().renew(key, held, seconds)
-        return renewed
-
-    async def held_by(self, holder: str) -> set[str]:
-        return await self._leased().held_by(holder)
-
-    async def disown(
-        self, holder: str, keys: Collection[str], before: datetime, target: int, call: Call, /, **given: str
-    ) -> set[str]:
-        return await self._leased().disown(holder, keys, before, target, call, given)
-
-    async def taken_from(self, holder: str) -> set[str]:
-        entities, lease = self._entities, self._lifecycle.lease
-        if lease is None or lease.holder is None or lease.holder.taken is None:
-            raise GuardBreach(f"nobody is told what was taken of the {self._lifecycle.entity}s")
-        other = entities.system.lifecycles[lease.holder.entity]
-        if not other.is_key(holder):
-            return set()
-        key = entities.key(lease.holder.taken, **{other.key: holder})
-        (found,) = await entities.answer(entities.server.ask(("SPOP", key, 1000)))
-        return set(found)
-
-    # The clock, and what is told of many.
-
-    async def sweep(self, change: Transition | Shift | None, due: Due, call: Call) -> int:
-        return await self._sweeping.sweep(change, due, call)
-
-    async def trim(self) -> int:
-        """Forgets what has expired, and sets of needs that nobody has any more; how much."""
-        return await self._entities.answer(self._upkeep.trim())
+        found: Record | None
+        if self._is_timeless:
+            (row,) = await self._answer(self._server.ask(("HGETALL", self._hash(key))))
+            found = self._codec.decode_row(row)
+        else:
+            arguments = self._arguments(None, key=key)
+            tokens = self._add_tokens(arguments, len(self._rules.on_access))
+            self._add_chance(arguments, [*self._rules.edges])
+            reply = await self._run("get", arguments, None, [key], tokens=tokens)
+            found = self._codec.decode(reply.rows[0]) if reply.rows[0] else None
+        return await self._find_archived(key) if found is None else found
 
     async def find(
         self,
         *,
         states: Collection[int] = (),
-        equal: Mapping[str, object] = MappingProxyType({}),
-        after: tuple[datetime, str] | None = None,
+        equal: Mapping[str, object] = NOTHING,
+        since: datetime | int | None = None,
+        until: datetime | int | None = None,
+        after: Cursor | None = None,
+        offset: int = 0,
         size: int = 50,
-    ) -> tuple[list[Record], tuple[datetime, str] | None]:
-        return await self._entities.answer(self._listing.find(states, equal, after, size))
+        newest_first: bool = True,
+    ) -> RecordPage[Record]:
+        self._require_fields(equal)
+        await self._forget()
+        if (keys := await self._held_keys(states, equal)) is not None:
+            return await self._page_of(keys, states, equal, size)
+        lowest, highest = to_moment(since), to_moment(until)
+        bounds = ("-inf" if lowest is None else lowest, "+inf" if highest is None else f"({highest}")
+        found: list[Record] = []
+        looked, place = 0, after
+        while True:
+            wanted = min(size + 1 + offset, _SCANNED) if not equal else _SCANNED
+            rows = await self._listed(states, bounds, place, wanted, newest_first=newest_first)
+            records = await self._read_all([key for _, key in rows])
+            for (at, key), record in zip(rows, records, strict=True):
+                is_there = record is not None and self._is_still(record, states)
+                if record is None or not is_there or not equals(record, equal):
+                    place = Cursor(at, key)
+                    continue
+                if offset:
+                    offset -= 1
+                elif len(found) == size:
+                    return RecordPage(found, place)
+                else:
+                    found.append(record)
+                place = Cursor(at, key)
+            looked += len(rows)
+            if len(rows) < wanted:
+                return RecordPage(found, None)
+            if looked >= _SCANNED:
+                return RecordPage(found, place)
 
-    async def page(
-        self, states: Collection[int], offset: int, size: int, *, newest_first: bool
-    ) -> tuple[list[Record], bool]:
-        work = self._listing.page(states, offset, size, newest_first=newest_first)
-        return await self._entities.answer(work)
-
-    async def history(self, key: str) -> list[Change]:
-        if self._past is None or not self._lifecycle.is_key(key):
-            return []
-        return await self._remembered(self._past.history(key))
-
-    async def ended(self, key: str) -> Record | None:
-        found: Record | None = None
-        if self._past is not None and self._lifecycle.is_key(key):
-            found = await self._remembered(self._past.get(key))
-        return found
-
-    async def sizes(self, index: str) -> dict[int, Size]:
-        return await self._entities.answer(self._listing.sizes(index))
-
-    async def census(self, states: Collection[int] = ()) -> tuple[dict[int, int], list[Record]]:
-        return await self._entities.answer(self._listing.census(states))
-
-    async def recent(self, metric: str) -> dict[tuple[str, ...], int]:
-        return await self._entities.answer(self._listing.recent(metric))
-
-    async def pause(self, value: int, *, paused: bool) -> None:
-        entities, key, words = self._entities, *self._paused()
-        commands: list[tuple[Any, ...]] = [("SADD" if paused else "SREM", key, words[value])]
-        if idle := self._leased().idle:
-            # Nobody is handed what is paused now, or what came after that which goes on.
-            commands += [("DEL", idle), ("INCR", f"{idle}:rings")]
-        answers = await entities.answer(entities.server.ask(*commands))
-        if not paused and entities.kept.wakes:
-            ring = ("PUBLISH", entities.key(entities.kept.wakes), f"{answers[-1] if idle else 0} ")
-            await entities.answer(entities.server.ask(ring))
-
-    async def paused(self) -> set[int]:
-        key, words = self._paused()
-        (found,) = await self._entities.answer(self._entities.server.ask(("SMEMBERS", key)))
-        return {number for number, word in words.items() if word in found}
-
-    async def awaited(self, timeout_s: float) -> bool:
-        return await self._bell.heard_since(self._bell.rings, timeout_s)
-
-    async def problem(self) -> str | None:
-        return await self._upkeep.problem()
-
-    def _require_key(self, key: str) -> None:
-        """Raises for what can be no key, so that it never becomes the name of something else in Redis."""
+    async def history(self, key: str) -> list[HistoryEntry]:
         if not self._lifecycle.is_key(key):
-            raise NoSuchEntity(key)
+            return []
+        if self._layout.kept is not None and self._layout.kept.outbox is not None:
+            return [] if self._archive is None else await self._ask_archive(self._archive.history(key))
+        await self._forget()
+        (lines,) = await self._answer(self._server.ask(("LRANGE", f"{self._layout.history}{key}", 0, -1)))
+        return [self._to_entry(*decode_json(line)) for line in lines]
 
-    def _edge(self, source: int, target: int, call: Call) -> Transition:
-        edge = require_edge(self._entities.roles, self._lifecycle, call.caller, call.method, source, target)
-        self._moving.require(edge, call)
-        return edge
+    async def count(
+        self, states: Collection[int] = (), *, since: datetime | int | None = None
+    ) -> dict[int, int]:
+        await self._forget()
+        wanted = [*(states or self._lifecycle.states)]
+        retained_s, expiring = self._rules.retained_s, self._lifecycle.terminal
+        least = "-inf"
+        if retained_s is not None and self._layout.does_hash_expire:
+            ((seconds, fraction),) = await self._answer(self._server.ask(("TIME",)))
+            least = f"({int(seconds) * 1_000_000 + int(fraction) - int(retained_s * 1e6)}"
+        begin = to_moment(since)
+        bounds = {state: least if state in expiring else "-inf" for state in wanted}
+        if begin is not None:
+            bounds = {state: max(each, str(begin), key=_bound) for state, each in bounds.items()}
+        asked = [("ZCOUNT", self._layout.listed_key(state), least, "+inf") for state, least in bounds.items()]
+        counts = await self._answer(self._server.ask_at_once(*asked))
+        return dict(zip(wanted, counts, strict=True))
 
-    def _leased(self) -> Leases[Record]:
-        if self._leases is None:
-            raise GuardBreach(f"a {self._lifecycle.entity} has no lease")
-        return self._leases
+    async def health(self) -> str | None:
+        return await self._maintenance.find_problem()
 
-    def _full(self) -> Condition:
-        ceiling = self._lifecycle.refuses
-        return self._entities.full(int(self._entities.variables[ceiling.most]) if ceiling else 0)
+    # Pausing and waiting.
 
-    def _paused(self) -> tuple[str, Mapping[int, str]]:
-        entities, lease = self._entities, self._lifecycle.lease
-        index = entities.kept.indexes[lease.index or ""] if lease else None
-        enum = entities.enum_in(index) if index else None
-        if lease is None or lease.paused is None or enum is None:
-            raise GuardBreach(f"no {self._lifecycle.entity} can be paused")
-        return entities.key(lease.paused), entities.kept.words[enum]
+    async def pause(self, value: int) -> None:
+        await self._answer(self._server.ask(("SADD", self._layout.paused, self._pausable(value))))
 
-    async def _remembered(self, work: Awaitable[Told]) -> Told:
-        """What the history says; that its server is away is all that a caller learns of it."""
-        from runtime.stores.postgres.database import Unavailable
+    async def resume(self, value: int) -> None:
+        wake_up = ("PUBLISH", self._layout.wakes, self._entity)
+        await self._answer(self._server.ask(("SREM", self._layout.paused, self._pausable(value)), wake_up))
 
-        try:
-            return await work
-        except Unavailable:
-            raise self._entities.unavailable() from None
+    async def paused(self) -> frozenset[int]:
+        field = self._rules.rank_field
+        (words,) = await self._answer(self._server.ask(("SMEMBERS", self._layout.paused)))
+        return frozenset(self._codec.number(field or "", word) for word in words)
+
+    def _pausable(self, value: int) -> str:
+        if self._rules.rank_field is None:
+            raise GuardBreach(f"claims of a {self._entity} are in no order that could be paused")
+        return self._codec.word(self._rules.rank_field, value)
+
+    async def wait(self, timeout_s: float, *, key: str | None = None) -> bool:
+        if key is not None:
+            return await self._wait_for(key, timeout_s)
+        free_s = await self._next_free_s()
+        if free_s is not None and free_s <= timeout_s:
+            await self._wakeups.wait(free_s)
+            return True
+        return await self._wakeups.wait(timeout_s)
+
+    async def _next_free_s(self) -> float | None:
+        """Return the seconds until the next one can be claimed that waits for its time."""
+        if self._rules.not_before is None:
+            return None
+        ((seconds, fraction),) = await self._answer(self._server.ask(("TIME",)))
+        now = self._clock() if self._clock else int(seconds) * 1_000_000 + int(fraction)
+        asked = [
+            ("ZRANGEBYSCORE", rank.key, f"({now}", "+inf", "WITHSCORES", "LIMIT", 0, 1)
+            for rank in self._layout.ranks
+        ]
+        found = await self._answer(self._server.ask(*asked))
+        times = [float(each[1]) for each in found if each]
+        return (min(times) - now) / 1e6 if times else None
+
+    async def _wait_for(self, key: str, timeout_s: float) -> bool:
+        """Look at an entity until it changes: nothing that changes one has to tell of it."""
+        loop, pause = asyncio.get_running_loop(), _FIRST_PAUSE_S
+        deadline = loop.time() + timeout_s
+        before = await self._read_row(key)
+        while (left := deadline - loop.time()) > 0:
+            await asyncio.sleep(min(pause, left))
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+            if await self._read_row(key) != before:
+                return True
+        return False
+
+    async def _read_row(self, key: str) -> list[str]:
+        (row,) = await self._answer(self._server.ask(("HGETALL", self._hash(key))))
+        return list(row)
+
+    # Maintenance.
+
+    async def trim(self) -> int:
+        """Forget what has expired, and sets of needs that no entity has any more; return how much."""
+        ((trimmed,), _) = await self._run("trim", self._arguments(None), None, repeatable=True)
+        return int(trimmed)
+
+    async def _forget(self) -> None:
+        """Forget what has ended long enough ago, where Redis does not do so by itself."""
+        if self._rules.retained_s is not None and not self._layout.does_hash_expire:
+            await self._run("forget", self._arguments(None), None)
+
+    # Parts of a listing.
+
+    async def _read_all(self, keys: list[str]) -> list[Record | None]:
+        if not keys:
+            return []
+        rows = await self._answer(self._server.ask(*(("HGETALL", self._hash(key)) for key in keys)))
+        return [self._codec.decode_row(row) for row in rows]
+
+    def _is_still(self, record: Record, states: Collection[int]) -> bool:
+        return not states or self._rules.state(record) in states
+
+    async def _held_keys(self, states: Collection[int], equal: Mapping[str, object]) -> list[str] | None:
+        """Return what an owner has, where that is what a listing is about; None where it is not."""
+        lease = self._rules.lease
+        if lease is None or lease.owner not in equal or {*states} != {lease.state}:
+            return None
+        head, tail = self._layout.held
+        (keys,) = await self._answer(self._server.ask(("SMEMBERS", f"{head}{equal[lease.owner]}{tail}")))
+        return list(keys)
+
+    async def _page_of(
+        self, keys: list[str], states: Collection[int], equal: Mapping[str, object], size: int
+    ) -> RecordPage[Record]:
+        records = [each for each in await self._read_all(sorted(keys)) if each is not None]
+        found = [each for each in records if self._is_still(each, states) and equals(each, equal)]
+        return RecordPage(found[:size], None)
+
+    async def _listed(
+        self,
+        states: Collection[int],
+        bounds: tuple[Any, Any],
+        after: Cursor | None,
+        most: int,
+        *,
+        newest_first: bool,
+    ) -> list[Row]:
+        """Return times and keys in the order of a listing, from behind an entity; keys ascend in both."""
+        lowest, highest = bounds
+        keys = [self._layout.listed_key(state) for state in sorted({*states} or {*self._lifecycle.states})]
+        same: list[tuple[Any, ...]] = []
+        if after is not None:
+            # Of the same moment all, some of which were on the page before; then the others.
+            same = [("ZRANGEBYSCORE", key, after.at, after.at, "WITHSCORES") for key in keys]
+            lowest, highest = (lowest, f"({after.at}") if newest_first else (f"({after.at}", highest)
+        asked = [_range(key, lowest, highest, most, newest_first=newest_first) for key in keys]
+        parts = await self._answer(self._server.ask_at_once(*same, *asked))
+        rows = [
+            (int(float(at)), key) for part in parts for key, at in zip(part[0::2], part[1::2], strict=True)
+        ]
+        if newest_first:
+            rows = await self._complete(rows, keys, most)
+        rows = sorted({*rows}, key=lambda row: (-row[0] if newest_first else row[0], row[1]))
+        if after is not None:
+            rows = [row for row in rows if row[0] != after.at or row[1] > after.key]
+        return rows[:most]
+
+    async def _complete(self, rows: list[tuple[int, str]], keys: list[str], most: int) -> list[Row]:
+        """Add the rest of the last moment: Redis lists the keys of a moment from the last to the first."""
+        if len(rows) < most:
+            return rows
+        last = nlargest(most, rows)[-1][0]
+        parts = await self._answer(
+            self._server.ask_at_once(*(("ZRANGEBYSCORE", key, last, last, "WITHSCORES") for key in keys))
+        )
+        return rows + _to_rows(parts)
+
+    def _to_entry(
+        self,
+        sequence: str,
+        edge: str,
+        source: str,
+        target: str,
+        actor: str,
+        at: str,
+        fence: str,
+        owner: str,
+        reason: str,
+        trace: str,
+    ) -> HistoryEntry:
+        return HistoryEntry(
+            int(sequence),
+            edge,
+            None if edge == CREATION and not source else self._state(source),
+            self._state(target),
+            actor,
+            parse_moment(at),
+            int(fence),
+            owner,
+            reason,
+            trace,
+        )
+
+
+def _to_rows(parts: list[list[str]]) -> list[Row]:
+    """Convert members and their scores, in turn, to times and keys."""
+    return [(int(float(at)), key) for part in parts for key, at in zip(part[0::2], part[1::2], strict=True)]
+
+
+def _bound(text: str) -> float:
+    return float(text.removeprefix("("))
+
+
+def _range(key: str, lowest: Any, highest: Any, most: int, *, newest_first: bool) -> tuple[Any, ...]:
+    if newest_first:
+        return ("ZREVRANGEBYSCORE", key, highest, lowest, "WITHSCORES", "LIMIT", 0, most)
+    return ("ZRANGEBYSCORE", key, lowest, highest, "WITHSCORES", "LIMIT", 0, most)

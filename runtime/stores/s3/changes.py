@@ -1,284 +1,389 @@
-"""What a change makes of a record. Nothing here is read or written: that is the affair of whoever asks."""
+"""Changes of entities in a bucket: what the semantics makes of a record, written under a condition."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from typing import Any, Generic
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from runtime.call.context import Call
 from runtime.model.kept_in_s3 import KeptInS3
-from runtime.model.lifecycles import Due, Lease, Lifecycle, Shift, Take, Transition
-from runtime.stores.s3.facts import always_stamped, defaults, entering, fits
-from runtime.stores.s3.keys import Keys, derived_uuid
-from runtime.stores.store import Held, Record
+from runtime.model.lifecycles import Lifecycle, Shift, Transition
+from runtime.model.system import Event, System
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
+from runtime.stores.base import StoreBase
+from runtime.stores.contract import CREATION, DELETION, NOTHING, Given, Record
+from runtime.stores.s3 import journal
+from runtime.stores.s3.claims.own_writes import OwnWrites
+from runtime.stores.s3.client.objects import Objects
+from runtime.stores.s3.codec import Snapshot
+from runtime.stores.s3.conditional_writes import Changed, Draft, Unchanged
+from runtime.stores.s3.context import BucketContext
+from runtime.stores.s3.layout import default_layout
+from runtime.stores.s3.listing import Listing
+from runtime.stores.s3.unique_values import UniqueValues
+from runtime.stores.semantics.clocks import due_at, due_given, is_due, is_in_force
+from runtime.stores.semantics.creation import forgotten_at
+from runtime.stores.semantics.edges import after_shift, take_edge
+from runtime.stores.semantics.rules import Change, Clock, revised
 from runtime.world import World
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NEVER = datetime(1, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-_LONGEST_WAIT_S = 10 * 365 * 86400.0
+LEASE_EXPIRED = Event("lease_expired", "WARNING", always=True)
+_ON_ACCESS = 100
+"""How many due entities a claim changes first."""
 
 
-class Changes(Generic[Record]):
-    """The edges, shifts and leases of one kind of entity, applied to records."""
+class Plan(NamedTuple):
+    """What is to become of a record: the next one, the changes that lead to it, and what those were given."""
+
+    record: Any
+    changes: tuple[Change, ...]
+    given: Given = NOTHING
+
+
+Decide = Callable[[Any], Plan | None]
+"""Plans a change of a record; None, or an exception, where it does not apply."""
+
+
+class S3Changes(StoreBase[Record]):
+    """The objects of one kind of entity, and what every operation on them needs.
+
+    `stores` are those of all entities of a process: leases and deletions look at those of others.
+    """
 
     def __init__(
-        self, lifecycle: Lifecycle, kept: KeptInS3, keys: Keys, values: Mapping[str, Any], world: World
-    ) -> None:
-        self._lifecycle = lifecycle
-        self._kept = kept
-        self._keys = keys
-        self._values = values
-        self._world = world
-        self._types = kept.shape.types
-        self._unset = defaults(lifecycle, kept)
-        self._always = always_stamped(lifecycle)
-        self.entering = entering(lifecycle)
-
-    @property
-    def lease(self) -> Lease:
-        assert self._lifecycle.lease is not None, f"{self._lifecycle.entity} has no lease"
-        return self._lifecycle.lease
-
-    def now(self) -> datetime:
-        """The time by the clock of this process."""
-        return _EPOCH + timedelta(milliseconds=self._world.now_ms())
-
-    def state(self, record: Record) -> int:
-        return getattr(record, self._lifecycle.status)  # type: ignore[no-any-return]
-
-    def key(self, record: Record) -> str:
-        return getattr(record, self._lifecycle.key)  # type: ignore[no-any-return]
-
-    def written_at(self, record: Record) -> datetime:
-        """When a record was last written, as far as it says so."""
-        stamps = self._always or self._lifecycle.creation_stamps
-        return max((getattr(record, name) or _NEVER for name in stamps), default=_NEVER)
-
-    # Changes of every kind.
-
-    def created(self, record: Record) -> Record:
-        """A new entity in its initial state, with its key and everything that the store alone writes."""
-        lifecycle, kept, now = self._lifecycle, self._kept, self.now()
-        made: dict[str, Any] = {lifecycle.status: lifecycle.initial, kept.revision: 1}
-        named = getattr(record, kept.keyed_by) if kept.keyed_by else None
-        key = derived_uuid(named) if named else self.key(record) or self._world.new_id()
-        made[lifecycle.key] = key
-        if kept.shard:
-            made[kept.shard.field] = self._keys.shard_of(key)
-        if kept.schema:
-            made[kept.schema.field] = kept.schema.value
-        for name in lifecycle.creation_stamps:
-            made[name] = now
-        for name, other in lifecycle.copies.items():
-            if getattr(record, name) in (None, self._unset[name]):
-                made[name] = made.get(other, getattr(record, other))
-        if lifecycle.lease is not None:
-            waits = lifecycle.lease.oldest_by
-            given = getattr(record, waits)
-            made[waits] = max(now, given or now)
-        return _changed(record, made)
-
-    def moved(
         self,
-        record: Record,
-        edge: Transition,
-        given: Mapping[str, Any],
+        system: System,
+        lifecycle: Lifecycle,
+        record: type[Record],
+        objects: Objects,
+        world: World,
+        metrics: Metrics,
+        values: Mapping[str, Any] = NOTHING,
         *,
-        owner: str | None = None,
-        final: bool = False,
-    ) -> tuple[Record, Transition]:
-        """A record after an edge; and the edge, which is another one where it has failed too often."""
-        before = record
-        if edge.gives_up is not None and (final or self._is_exhausted(record, edge)):
-            edge = self._lifecycle.transition(edge.gives_up.transition)
-        now = self._now_after(before)
-        made: dict[str, Any] = {self._lifecycle.status: edge.target}
-        made.update(dict.fromkeys(edge.stamps, now))
-        made.update(dict.fromkeys(self._always, now))
-        made.update(edge.sets)
-        for name, other in edge.copies.items():
-            made[name] = getattr(before, other)
-        for name in edge.clears:
-            made[name] = self._unset[name]
-        self._take(before, edge.takes, given, made)
-        if edge.counts is not None:
-            made[edge.counts] = getattr(before, edge.counts) + 1
-        if edge.waits is not None:
-            made[edge.waits.until] = now + timedelta(seconds=self._wait_s(before, edge))
-        self._lease_out(before, edge, owner, now, made)
-        return self._revised(before, made), edge
+        layout: KeptInS3 | None = None,
+        max_terminal: int = 0,
+        stores: dict[str, S3Changes[Any]] | None = None,
+        log: Log | None = None,
+    ) -> None:
+        super().__init__(system, lifecycle, record, world, metrics, values)
+        self._layout = layout or lifecycle.in_s3 or default_layout(lifecycle, record)
+        self._context: BucketContext[Record] = BucketContext(
+            system.roles, self._rules, self._layout, objects, world, values
+        )
+        self._writes = self._context.writes
+        self._own: OwnWrites[Record] = OwnWrites(self._writes)
+        self._listing: Listing[Record] = Listing(self._context)
+        self._unique = UniqueValues(self._context)
+        self._stores = {} if stores is None else stores
+        self._stores[lifecycle.entity] = self
+        self._max_terminal = max_terminal
+        self._log = log
+        self._opened = self._now()
+        self._is_timeless = self._rules.retained_s is None and not self._rules.on_access
+        """Whether no entity changes or goes because of the time of an access."""
 
-    def shifted(self, record: Record, shift: Shift, given: Mapping[str, Any]) -> Record:
-        """A record after a change that leaves its state."""
-        now = self._now_after(record)
-        made: dict[str, Any] = dict.fromkeys((*shift.stamps, *self._always), now)
-        made.update(shift.sets)
-        for name in shift.clears:
-            made[name] = self._unset[name]
-        self._take(record, shift.takes, given, made)
-        return self._revised(record, made)
+    # Reading.
 
-    def renewed(self, record: Record) -> Record:
-        """A record whose lease begins anew."""
-        now = self._now_after(record)
-        made: dict[str, Any] = dict.fromkeys(self._always, now)
-        made[self.lease.expires] = now + timedelta(seconds=self._lease_s(record))
-        return self._revised(record, made)
+    async def _read(self, key: str, now: int) -> Snapshot[Record] | None:
+        """Read an entity; None where there is none, or none any more."""
+        found = await self._writes.read(key) if self._lifecycle.is_key(key) else None
+        if found is not None and self._is_forgotten(found, now):
+            await self._remove(key, found)
+            return None
+        return found
 
-    # What a record allows.
+    async def _find(self, key: str, now: int, call: Call | None = None) -> Snapshot[Record] | None:
+        """Read an entity after all that is due for it whenever it is accessed."""
+        found = await self._read(key, now)
+        for clock in self._rules.on_access:
+            if found is not None:
+                _, found = await self._drive(clock, key, found, now, call)
+        return found
 
-    def is_free(self, record: Record, now: datetime) -> bool:
-        """Whether a lease of it can be taken."""
-        edge = self.entering
-        # The clock counts milliseconds, and it is always a part of one later than it says.
-        is_time = self.free_at(record) < now + timedelta(milliseconds=1)
-        return self.state(record) == edge.source and is_time and fits(record, edge)
+    async def _scan(self, now: int) -> list[tuple[str, Snapshot[Record]]]:
+        """Read all entities, in the order of their keys. What has not changed is not read again."""
+        found = await self._listing.read_all()
+        return [each for each in found if not self._is_forgotten(each[1], now)]
 
-    def free_at(self, record: Record) -> datetime:
-        """From when on a lease of it can be taken."""
-        return getattr(record, self.lease.oldest_by) or _NEVER
+    def _journal(self, found: Snapshot[Any]) -> Mapping[str, Any]:
+        name = self._layout.journal
+        return found.others.get(name, NOTHING) if name is not None else NOTHING
 
-    def abandoned_at(self, record: Record) -> datetime | None:
-        """From when on its lease is over by every clock; None where it is not leased."""
-        ends: datetime | None = getattr(record, self.lease.expires)
-        is_leased = self.state(record) == self.lease.state and ends is not None
-        return ends + timedelta(seconds=self.skew_s) if is_leased and ends else None
+    def _is_forgotten(self, found: Snapshot[Any], now: int) -> bool:
+        if self._rules.retained_s is None or (ended := journal.read_ended(self._journal(found))) is None:
+            return False
+        until = forgotten_at(self._rules, ended[0])
+        return until is not None and until <= now
 
-    def holds(self, record: Record, held: Held, token: str | None = None) -> bool:
-        """Whether a lease of it is this one."""
-        lease = self.lease
-        return (
-            self.state(record) == lease.state
-            and getattr(record, lease.owner) == held.owner
-            and getattr(record, lease.fence) == held.fence
-            and (token is None or lease.token is None or getattr(record, lease.token) == token)
+    # Writing.
+
+    async def _apply(
+        self,
+        key: str,
+        decide: Decide,
+        call: Call | None,
+        now: int,
+        *,
+        known: Snapshot[Record] | None = None,
+        noted: Mapping[str, Any] = NOTHING,
+        actor: str = "",
+        is_own: bool = False,
+        once: bool = False,
+        is_mine: Callable[[Record, Record], bool] | None = None,
+    ) -> Changed[Record] | Unchanged[Record]:
+        """Write what is decided of an entity as it is now, and record the changes that led to it.
+
+        `is_own` is for entities that this process has leased: what it wrote last saves reading them.
+        """
+        taken: list[Change] = []
+        place = await self._next_place(now)
+
+        def build(found: Snapshot[Record]) -> Draft[Record] | None:
+            plan = decide(found.record)
+            if plan is None:
+                return None
+            taken[:] = plan.changes
+            return self._draft(found, plan, call, actor, now, place)
+
+        if is_own:
+            result = await self._own.change(key, build)
+        else:
+            result = await self._writes.change(key, build, known, once=once, is_mine=is_mine)
+        if isinstance(result, Changed):
+            self._committed(key, result, is_own=is_own)
+            before, after = result.before.record, result.after.record
+            for change in taken:
+                self._audit(
+                    change.name, key, call, {**self._lease_note(change, before, after), **noted}, actor=actor
+                )
+            await self._retain(result)
+        return result
+
+    def _draft(
+        self, found: Snapshot[Record], plan: Plan, call: Call | None, actor: str, now: int, place: int
+    ) -> Draft[Record]:
+        old, new = found.record, revised(self._rules, found.record, plan.record)
+        if self._layout.large is not None:
+            written = _written_fields(plan.changes)
+            refs = self._layout.large.refs.items()
+            stale = {ref: None for name, ref in refs if name in written and getattr(new, ref) is not None}
+            new = replace(new, **stale)
+        name = self._layout.journal
+        if name is None:
+            return Draft(new, found.others)
+        edges = [each for each in plan.changes if isinstance(each, Transition)]
+        lines = [self._line(each, old, new, call, actor, now, plan.given) for each in edges]
+        journey = journal.add_lines(self._journal(found), lines) if lines else self._journal(found)
+        if self._ends(old, new):
+            journey = journal.mark_ended(journey, now, place)
+        return Draft(new, {**found.others, name: journey})
+
+    def _line(
+        self,
+        edge: Transition | None,
+        old: Any,
+        new: Any,
+        call: Call | None,
+        actor: str,
+        now: int,
+        given: Given,
+    ) -> journal.Line:
+        note = self._history_note(edge, old, new, call, given) or (0, "", "", "")
+        driver = actor or (call.caller if call else "")
+        return (edge.name if edge else CREATION, driver, now, *note)
+
+    def _committed(self, key: str, result: Changed[Record], *, is_own: bool) -> None:
+        """Note a write of this process where it spares reading."""
+        path = self._context.keys.path_of(key)
+        self._listing.note(path, result.after)
+        if not is_own:
+            self._own.replace(key, result.after)
+
+    async def _remove(self, key: str, found: Snapshot[Record]) -> bool:
+        """Delete the object of an entity, and free its unique values; whether it was still there as read."""
+        if not await self._writes.delete(key, found):
+            return False
+        self._own.forget(key)
+        self._listing.forget(self._context.keys.path_of(key))
+        await self._unique.release(key, found.record)
+        return True
+
+    async def _drop(
+        self,
+        key: str,
+        found: Snapshot[Record],
+        call: Call | None,
+        actor: str = "",
+        noted: Mapping[str, Any] = NOTHING,
+    ) -> bool:
+        is_gone = await self._remove(key, found)
+        if is_gone:
+            self._audit(DELETION, key, call, noted, actor=actor)
+        return is_gone
+
+    # Retention.
+
+    def _ends(self, old: Any | None, new: Any) -> bool:
+        """Whether a change leads an entity to its end."""
+        state = self._rules.state
+        is_other = old is None or state(old) != state(new)
+        return is_other and state(new) in self._lifecycle.terminal
+
+    async def _next_place(self, now: int) -> int:
+        """Return the place of the next entity that ends, where their number is bounded."""
+        if not self._max_terminal:
+            return 0
+        return max((place for place, _, _ in await self._ended(now)), default=0) + 1
+
+    async def _retain(self, result: Changed[Record] | None) -> None:
+        """Delete those that have ended first where there are too many."""
+        if not self._max_terminal:
+            return
+        if result is not None and not self._ends(result.before.record, result.after.record):
+            return
+        ended = sorted(await self._ended(self._now()), key=lambda each: each[0])
+        for _, key, found in ended[: max(0, len(ended) - self._max_terminal)]:
+            await self._remove(key, found)
+
+    async def _ended(self, now: int) -> list[tuple[int, str, Snapshot[Record]]]:
+        found = []
+        for key, each in await self._scan(now):
+            if (ended := journal.read_ended(self._journal(each))) is not None:
+                found.append((ended[1], key, each))
+        return found
+
+    # Due changes.
+
+    async def _run_batch(self, clock: Clock, now: int, call: Call | None, most: int) -> int:
+        """Make a change to those for which it is due, at most so many; return to how many."""
+        if not is_in_force(self._rules, clock.due, now, self._opened):
+            return 0
+        found = []
+        for key, each in await self._scan(now):
+            if await self._is_due(clock, each.record, now):
+                at = due_at(self._rules, clock.due, each.record) or 0
+                found.append((at, key, each))
+        found.sort(key=lambda each: each[:2])
+        done = 0
+        for _, key, each in found[:most]:
+            is_done, _ = await self._drive(clock, key, each, now, call)
+            done += is_done
+        return done
+
+    async def _run_on_access(self, now: int, call: Call) -> None:
+        for clock in self._rules.on_access:
+            await self._run_batch(clock, now, call, _ON_ACCESS)
+
+    async def _is_due(self, clock: Clock, record: Any, now: int) -> bool:
+        """Whether a change is due, by the clock of whoever is behind the most."""
+        if not is_in_force(self._rules, clock.due, now, self._opened):
+            return False
+        state = await self._holder_state(record) if clock.due.holder_in is not None else None
+        return is_due(self._rules, clock, record, self._late(now), holder_state=state)
+
+    def _late(self, now: int) -> int:
+        return now - int(self._context.skew_s * 1_000_000)
+
+    async def _drive(
+        self, clock: Clock, key: str, found: Snapshot[Record], now: int, call: Call | None
+    ) -> tuple[bool, Snapshot[Record] | None]:
+        """Make a change that is due; whether it was, and the entity after it."""
+        if not await self._is_due(clock, found.record, now):
+            return False, found
+        due, change = clock.due, clock.change
+        call = call or self._own_call(due.by)
+        actor = due.by if call is None or call.caller != due.by else ""
+        if change is None:
+            if await self._held_count(key):
+                return False, found
+            is_gone = await self._drop(key, found, call, actor)
+            return is_gone, None if is_gone else await self._writes.read(key)
+
+        def decide(record: Record) -> Plan | None:
+            # What another one has written meanwhile is for the next batch.
+            if record is not found.record:
+                return None
+            return self._plan(change, record, due_given(due, record), now)
+
+        result = await self._apply(key, decide, call, now, known=found, actor=actor, once=True)
+        if not isinstance(result, Changed):
+            return False, await self._writes.read(key)
+        self._log_expired(change, key, result, call)
+        return True, result.after
+
+    def _plan(
+        self, change: Change, record: Any, given: Given, now: int, owner: str = "", *, is_final: bool = False
+    ) -> Plan:
+        """Return what an edge or a shift makes of a record."""
+        if isinstance(change, Shift):
+            return Plan(after_shift(self._rules, change, record, given, now), (change,), given)
+        new, edges = take_edge(
+            self._rules, change, record, given, now, self._world, owner=owner, is_final=is_final
+        )
+        return Plan(new, edges, given)
+
+    def _log_expired(self, change: Change, key: str, result: Changed[Record], call: Call | None) -> None:
+        """Log a lease that the clock has ended."""
+        lease, lifecycle = self._rules.lease, self._lifecycle
+        if (
+            lease is None
+            or call is None
+            or not isinstance(change, Transition)
+            or change.source != lease.state
+        ):
+            return
+        held = {name: getattr(result.before.record, name) for name in (lease.owner, lease.fence)}
+        state = lifecycle.states[self._rules.state(result.after.record)]
+        message = f"the lease of a {self._entity} ended before its holder was done"
+        call.tell(
+            LEASE_EXPIRED, message, entity=self._entity, to_status=state, **{lifecycle.key: key, **held}
         )
 
-    def token(self, record: Record) -> str | None:
-        """What tells this lease from all others."""
-        return getattr(record, self.lease.token) if self.lease.token else None
+    def _own_call(self, actor: str) -> Call | None:
+        return None if self._log is None else Call(world=self._world, log=self._log, caller=actor)
 
-    def due_at(self, record: Record, due: Due) -> datetime | None:
-        """When a change is due that the clock drives; None where it is not going to be."""
-        assert due.at is not None
-        at: datetime | None = getattr(record, due.at)
-        return None if at is None else at + timedelta(seconds=self.allowance_s(due))
+    # Other entities.
 
-    def allowance_s(self, due: Due) -> float:
-        """How long after its time a change is due, with what the clocks of others may differ by."""
-        return (float(self._values[due.after]) if due.after else 0.0) + self.skew_s
+    async def _holder(self, owner: str) -> tuple[Any | None, str]:
+        """Return the record of a lease's holder, and the name of its state."""
+        lease = self._rules.lease
+        if lease is None or lease.holder is None or lease.holder.entity not in self._stores:
+            return None, ""
+        store = self._stores[lease.holder.entity]
+        found = await store._writes.read(owner) if store._lifecycle.is_key(owner) else None
+        if found is not None and store._is_forgotten(found, self._now()):
+            found = None
+        return None if found is None else found.record, store._lifecycle.status
 
-    @property
-    def skew_s(self) -> float:
-        """How far clocks may be apart."""
-        return float(self._values[self._kept.skew]) / 1000 if self._kept.skew else 0.0
+    async def _holder_state(self, record: Any) -> int | None:
+        lease = self._rules.lease
+        holder, status = await self._holder((getattr(record, lease.owner) if lease else "") or "")
+        return None if holder is None else getattr(holder, status)
 
-    def gives(self, record: Record, due: Due) -> dict[str, str]:
-        """What a change that the clock drives takes along; texts may name fields of the record."""
-        named = _Named(record)
-        return {name: text.format_map(named) for name, text in due.gives.items()}
-
-    # Parts.
-
-    def _now_after(self, record: Record) -> datetime:
-        """Now, but after the last write: a clock that steps back must not make time go backwards here."""
-        written = [getattr(record, name) for name in self._always]
-        earlier: list[datetime] = [value + _MICROSECOND for value in written if value]
-        return max([self.now(), *earlier])
-
-    def _revised(self, record: Record, made: dict[str, Any]) -> Record:
-        made[self._kept.revision] = getattr(record, self._kept.revision) + 1
-        return _changed(record, made)
-
-    def _take(
-        self, record: Record, takes: Mapping[str, Take], given: Mapping[str, Any], made: dict[str, Any]
-    ) -> None:
-        refs = self._kept.large.refs if self._kept.large else {}
-        for name, take in takes.items():
-            if take.keep_first and getattr(record, name) not in (None, self._unset[name]):
-                continue
-            value = given.get(take.source)
-            made[name] = self._typed(name, take.default or self._unset[name] if value is None else value)
-            if name in refs:
-                made[refs[name]] = None
-
-    def _typed(self, name: str, value: Any) -> Any:
-        """A text as the field has it, where the field is no text."""
-        if type(value) is not str or (kind := self._types[name]) in ("string", "json"):
-            return value
-        if kind == "bool":
-            return value == "true"
-        return float(value) if kind in ("double", "float") else int(value)
-
-    def _is_exhausted(self, record: Record, edge: Transition) -> bool:
-        assert edge.gives_up is not None
-        end = edge.gives_up
-        failures: int = getattr(record, end.count) - (getattr(record, end.less) if end.less else 0)
-        return failures >= self._number(record, end.limit)
-
-    def _wait_s(self, record: Record, edge: Transition) -> float:
-        """How long it waits after this failure: more each time, within bounds, and not with all others."""
-        waits = edge.waits
-        assert waits is not None
-        base, most = self._seconds(record, waits.base), self._seconds(record, waits.most)
-        times = self._number(record, waits.times) if waits.times else 2.0
-        try:
-            wait = base * times ** int(getattr(record, waits.count))
-        except OverflowError:
-            wait = most
-        wait = min(wait, most)
-        if waits.jitter and (jitter := self._number(record, waits.jitter)):
-            wait = min(wait * self._world.uniform(1 - jitter, 1 + jitter), most)
-        return min(max(0.0, wait), _LONGEST_WAIT_S)
-
-    def _seconds(self, record: Record, path: str) -> float:
-        number = self._number(record, path)
-        return number / 1000 if path.islower() else number
-
-    def _number(self, record: Record, path: str) -> float:
-        """A number of the record by its path, or of a variable, which is in upper case."""
-        if not path.islower():
-            return float(self._values[path])
-        value: Any = record
-        for name in path.split("."):
-            value = getattr(value, name)
-        return float(value)
-
-    def _lease_out(
-        self, record: Record, edge: Transition, owner: str | None, now: datetime, made: dict[str, Any]
-    ) -> None:
-        """Takes a lease, or gives it back."""
-        lease = self._lifecycle.lease
+    async def _held_by(self, owner: str) -> int:
+        """Return how many leases an owner has."""
+        lease = self._rules.lease
         if lease is None:
-            return
-        if edge.target == lease.state and edge.source != lease.state:
-            made[lease.owner] = owner
-            made[lease.fence] = getattr(record, lease.fence) + 1
-            made[lease.expires] = now + timedelta(seconds=self._lease_s(record))
-            if lease.token:
-                made[lease.token] = self._world.new_id()
-        elif edge.source == lease.state:
-            made[lease.expires] = None
-            if lease.token:
-                made[lease.token] = None
-            if not lease.keeps_owner or edge.target == self.entering.source:
-                made[lease.owner] = None
+            return 0
+        return sum(
+            self._rules.state(each.record) == lease.state
+            and (getattr(each.record, lease.owner) or "") == owner
+            for _, each in await self._scan(self._now())
+        )
 
-    def _lease_s(self, record: Record) -> float:
-        return min(self._number(record, self.lease.seconds), _LONGEST_WAIT_S)
+    async def _held_count(self, key: str) -> int:
+        """Return how many leases an entity has, where `unless_holding` asks."""
+        store = self._stores.get(self._lifecycle.unless_holding or "")
+        return await store._held_by(key) if store is not None else 0
 
 
-class _Named(dict[str, Any]):
-    def __init__(self, record: object) -> None:
-        super().__init__()
-        self._record = record
-
-    def __missing__(self, name: str) -> Any:
-        return getattr(self._record, name)
-
-
-def _changed(record: Record, made: Mapping[str, Any]) -> Record:
-    return replace(record, **made)
+def _written_fields(changes: Iterable[Change]) -> set[str]:
+    """Return the fields that some changes write, whatever they were before."""
+    found: set[str] = set()
+    for change in changes:
+        found |= {*change.sets, *change.takes, *change.clears}
+        found |= {*change.copies} if isinstance(change, Transition) else set()
+    return found

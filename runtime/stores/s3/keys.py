@@ -78,8 +78,8 @@ class Keys:
         self._shard = kept.shard
         self.object = Pattern(kept.object)
         self.indexes = {name: _Index(each) for name, each in kept.indexes.items()}
-        self._apart = Pattern(kept.large.object) if kept.large else None
-        self.mark = kept.repairs.mark if kept.repairs else None
+        self._large = Pattern(kept.large.object) if kept.large else None
+        self.checkpoint = kept.repairs.mark if kept.repairs else None
         """Where it stands when the last repair was."""
         digits = kept.shard.digits if kept.shard else 0
         self.shards: tuple[str, ...] = tuple(_combined(digits)) if kept.shard else ("",)
@@ -88,21 +88,26 @@ class Keys:
         """The part that an entity belongs to."""
         return key[: self._shard.digits] if self._shard else ""
 
-    def of(self, key: str) -> str:
+    @staticmethod
+    def is_storable(key: str) -> bool:
+        """Whether a text can be a part of the name of an object."""
+        return bool(key) and "/" not in key and key not in (".", "..")
+
+    def path_of(self, key: str) -> str:
         """Where an entity is."""
         return self.object.key(self._values(key))
 
-    def apart(self, key: str, name: str, suffix: str = "") -> str:
+    def large(self, key: str, name: str, suffix: str = "") -> str:
         """Where a large value of an entity is; `suffix` tells attempts apart where there are no versions."""
-        assert self._apart is not None
-        stem, dot, ending = self._apart.key({**self._values(key), "field": name}).rpartition(".")
+        assert self._large is not None
+        stem, dot, ending = self._large.key({**self._values(key), "field": name}).rpartition(".")
         return f"{stem}{suffix}{dot}{ending}" if dot else f"{ending}{suffix}"
 
     def prefix(self, shard: str | None) -> str:
         """What the keys of all entities of a part begin with, or those of all parts."""
         return self.object.prefix(self._of_shard(shard))
 
-    def named(self, key: str) -> str | None:
+    def key_of(self, key: str) -> str | None:
         """The entity that an object is; None where the key is of another kind."""
         return self._checked(self.object.parse(key))
 
@@ -131,10 +136,10 @@ class Keys:
         """The entity that an entry hints at, and its minute; None for what is no entry."""
         known = self.indexes[index]
         found = known.pattern.parse(key)
-        named = self._checked(found)
-        if found is None or named is None:
+        key_found = self._checked(found)
+        if found is None or key_found is None:
             return None
-        return named, found[known.at] if known.at else ""
+        return key_found, found[known.at] if known.at else ""
 
     def index_prefix(self, index: str, shard: str | None) -> str:
         """What the entries of a part begin with, or those of all parts."""

@@ -1,217 +1,242 @@
-"""Looks at many entities: listings, counts, and what an entity has been."""
+"""Listings of entities: pages, counts, and what an entity has been. What was read is not read again."""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from operator import attrgetter
 from typing import Generic, NamedTuple
 
-from runtime.stores.object_store import FoundPage, Sizes, VersionOf
-from runtime.stores.s3.client.objects import Entry, Version
-from runtime.stores.s3.entities import AT_ONCE, Entities, together
-from runtime.stores.s3.rows import Unreadable
-from runtime.stores.store import Record, Size
+from runtime.stores.bucket_store import BucketPage, ShardSize, Sizes, VersionOf
+from runtime.stores.contract import Cursor, Record
+from runtime.stores.s3.client.listings import Entry
+from runtime.stores.s3.client.objects import Version
+from runtime.stores.s3.codec import Snapshot, Unreadable
+from runtime.stores.s3.context import AT_ONCE, BucketContext, run_together, to_time
+from runtime.stores.semantics.leases import equals
+from runtime.stores.semantics.rules import to_moment
 
 _PAGE = 1000
 _REMEMBERED = 5000
 _LEAST_AT_ONCE = 4
-"""Objects of a part that are read together while others are, too."""
+"""Objects of a shard that are read together while others are, too."""
+Place = tuple[int, str]
+"""The place of an entity in a listing: its time, negative where the newest come first, and its key."""
 
 
-class _Looked(NamedTuple, Generic[Record]):
+class Query(NamedTuple):
+    """What a page is to have; times are moments."""
+
+    states: Collection[int]
+    equal: Mapping[str, object]
+    since: int | None
+    until: int | None
+    after: Cursor | None
+    newest_first: bool
+
+
+class _Seen(NamedTuple, Generic[Record]):
     """What an object was found to be: an entity, nothing that can be read as one, or gone."""
 
     line: Entry
-    record: Record | None
+    key: str
+    found: Snapshot[Record] | None
     is_unreadable: bool
 
 
 class Listing(Generic[Record]):
-    """The entities of one kind, as somebody who watches sees them. What was read is not read again."""
+    """The entities of one kind."""
 
-    def __init__(self, entities: Entities[Record]) -> None:
-        self._entities = entities
-        self._at_once = max(AT_ONCE // len(entities.keys.shards), _LEAST_AT_ONCE)
-        self._read: OrderedDict[str, tuple[str, Record | None]] = OrderedDict()
+    def __init__(self, context: BucketContext[Record]) -> None:
+        self._context = context
+        self._rules = context.rules
+        self._at_once = max(AT_ONCE // len(context.keys.shards), _LEAST_AT_ONCE)
+        self._cache: OrderedDict[str, tuple[str, Snapshot[Record] | None]] = OrderedDict()
+
+    # The cache.
+
+    def note(self, path: str, snapshot: Snapshot[Record]) -> None:
+        """Replace what is known of an object, if anything is or there is room."""
+        if path in self._cache or len(self._cache) < _REMEMBERED:
+            self._cache[path] = (snapshot.etag, snapshot)
+
+    def forget(self, path: str) -> None:
+        """Forget an object that is gone."""
+        self._cache.pop(path, None)
+
+    # Pages.
+
+    async def read_all(self) -> list[tuple[str, Snapshot[Record]]]:
+        """Read all entities, in the order of their keys."""
+        found = await run_together(self._context.keys.shards, self._read_shard)
+        return sorted((each for some in found for each in some), key=lambda each: each[0])
+
+    async def _read_shard(self, shard: str) -> list[tuple[str, Snapshot[Record]]]:
+        found: list[tuple[str, Snapshot[Record]]] = []
+        async for lines in self._pages(shard):
+            seen = await run_together(lines, self._look, at_once=self._at_once)
+            found += [(each.key, each.found) for each in seen if each.found is not None]
+        return found
 
     async def find(
-        self,
-        states: Collection[int],
-        equal: Mapping[str, object],
-        after: tuple[datetime, str] | None,
-        size: int,
-    ) -> FoundPage[Record]:
-        """A page, what changed last first, and what was met that cannot be read."""
-        kept, changes = self._entities.kept, self._entities.changes
-        if unknown := sorted(equal.keys() - kept.shape.types.keys()):
-            raise ValueError(f"a listing cannot be narrowed by {', '.join(unknown)}")
-        part = str(equal[kept.shard.field]) if kept.shard and kept.shard.field in equal else None
-        order = self._order
-
-        def is_wanted(record: Record) -> bool:
-            return (
-                (not states or changes.state(record) in states)
-                and all(getattr(record, name) == value for name, value in equal.items())
-                and (after is None or order(record) < after)
-            )
-
-        lines = await self._lines(part)
+        self, query: Query, offset: int, size: int, is_gone: Callable[[Snapshot[Record]], bool]
+    ) -> BucketPage[Record]:
+        """Return a page, and what was met that cannot be read; `is_gone` are those that are forgotten."""
+        context, wanted = self._context, offset + size + 1
+        shard = context.layout.shard
+        named = str(query.equal[shard.field]) if shard and shard.field in query.equal else None
+        lines = await self._lines(named)
         # An object is written at the time that it says, or a little later: the last ones written come first.
         lines.sort(key=lambda line: line.changed, reverse=True)
-        found: list[Record] = []
+        found: list[tuple[Place, Record]] = []
         unreadable: list[tuple[datetime, str]] = []
-        step = min(max(2 * size, 32), _PAGE)
+        step = min(max(2 * wanted, 32), _PAGE)
         for start in range(0, len(lines), step):
-            looked = await together(lines[start : start + step], self._look)
-            wanted = [each.record for each in looked if each.record is not None and is_wanted(each.record)]
+            seen = await run_together(lines[start : start + step], self._look)
+            records = [each.found.record for each in seen if each.found and not is_gone(each.found)]
+            places = [(self.place(each, newest_first=query.newest_first), each) for each in records]
+            fitting = [each for each in places if self._is_wanted(*each, query)]
+            limit = None if query.after is None else to_time(query.after.at)
             unreadable += [
-                (each.line.changed, self._entities.keys.named(each.line.key) or "")
-                for each in looked
-                if each.is_unreadable and (after is None or each.line.changed < after[0])
+                (each.line.changed, each.key)
+                for each in seen
+                if each.is_unreadable and (limit is None or each.line.changed < limit)
             ]
-            found = heapq.nlargest(size, (*found, *wanted), key=order)
-            if (
-                len(found) >= size > 0
-                and start + step < len(lines)
-                and self._is_later(found, size, lines[start + step])
-            ):
+            found = heapq.nsmallest(wanted, (*found, *fitting), key=lambda each: each[0])
+            rest = lines[start + step :]
+            if len(found) == wanted and rest and self._is_complete(found, query, rest[0]):
                 break
-        return FoundPage(found, unreadable)
+        records = [record for _, record in found[offset : offset + size]]
+        last = found[offset + size - 1][0] if len(found) == wanted and size else None
+        page = BucketPage(records, last and Cursor(abs(last[0]), last[1]))
+        page.unreadable = unreadable
+        return page
+
+    def _is_wanted(self, place: Place, record: Record, query: Query) -> bool:
+        at = abs(place[0])
+        if query.after is not None:
+            begin = -query.after.at if query.newest_first else query.after.at
+            if place <= (begin, query.after.key):
+                return False
+        if query.states and self._rules.state(record) not in query.states:
+            return False
+        if (query.since is not None and at < query.since) or (query.until is not None and at >= query.until):
+            return False
+        return equals(record, query.equal)
+
+    def _is_complete(self, found: list[tuple[Place, Record]], query: Query, line: Entry) -> bool:
+        """Whether the last of a page changed after everything that has not been read yet."""
+        by = self._rules.lifecycle.listed_by
+        if not query.newest_first or by not in self._rules.stamps:
+            return False
+        last = to_time(abs(found[-1][0][0]))
+        return (last - line.changed).total_seconds() > 1 + self._context.skew_s
+
+    def place(self, record: Record, *, newest_first: bool) -> Place:
+        """Return where a record is in a listing."""
+        by = self._rules.lifecycle.listed_by
+        at = (to_moment(getattr(record, by)) or 0) if by else 0
+        return (-at if newest_first else at, self._rules.key(record))
+
+    # What is beside the contract.
 
     async def oldest_waiting(self, size: int) -> list[Record]:
-        """The first that wait for a lease in each part, as far as the index says."""
-        entities, changes, now = self._entities, self._entities.changes, self._entities.changes.now()
-        polls = entities.kept.polls
-        assert polls is not None, f"nobody polls for a {entities.lifecycle.entity}"
-        index, parts = polls.index, entities.keys.shards
+        """Return the first that wait for a lease in each shard, as far as the index says."""
+        context, now = self._context, self._context.moment()
+        polls = context.layout.polls
+        assert polls is not None, f"no index of a {context.lifecycle.entity} is polled"
+        index, shards = polls.index, context.keys.shards
 
-        async def keys_of(part: str) -> list[str]:
-            prefix = entities.keys.index_prefix(index, part)
-            page = await entities.objects.page(prefix, most=-(-size // len(parts)))
-            found = [entities.keys.hinted(index, line.key) for line in page.entries]
+        async def keys_of(shard: str) -> list[str]:
+            prefix = context.keys.index_prefix(index, shard)
+            page = await context.objects.page(prefix, most=-(-size // len(shards)))
+            found = [context.keys.hinted(index, line.key) for line in page.entries]
             return [hinted[0] for hinted in found if hinted is not None]
 
         async def read(key: str) -> Record | None:
             try:
-                found = await entities.guarded.read(key)
+                found = await context.writes.read(key)
             except Unreadable:
                 return None
-            return found.record if found is not None and changes.is_free(found.record, now) else None
+            is_free = found is not None and context.is_claimable(found.record, now)
+            return found.record if found is not None and is_free else None
 
-        keys = [key for some in await together(parts, keys_of) for key in some]
-        return [record for record in await together(keys, read) if record is not None]
-
-    async def page(
-        self, states: Collection[int], offset: int, size: int, *, newest_first: bool
-    ) -> tuple[list[Record], bool]:
-        """A part of the listing by place, and whether there is more."""
-        most = offset + size + 1
-        if newest_first:
-            found = (await self.find(states, {}, None, most)).records
-        else:
-            found = await self._oldest(states, most)
-        return found[offset : offset + size], len(found) == most
-
-    async def _oldest(self, states: Collection[int], most: int) -> list[Record]:
-        """What changed first. That can be any of them, so each is read, and few are kept."""
-        changes, order = self._entities.changes, self._order
-
-        async def of_part(part: str) -> list[Record]:
-            found: list[Record] = []
-            async for lines in self._pages(part):
-                looked = await together(lines, self._look, at_once=self._at_once)
-                records = [each.record for each in looked if each.record is not None]
-                wanted = [each for each in records if not states or changes.state(each) in states]
-                found = heapq.nsmallest(most, (*found, *wanted), key=order)
-            return found
-
-        parts = await together(self._entities.keys.shards, of_part)
-        return heapq.nsmallest(most, (each for found in parts for each in found), key=order)
+        keys = [key for some in await run_together(shards, keys_of) for key in some]
+        return [record for record in await run_together(keys, read) if record is not None]
 
     async def versions(self, key: str) -> list[VersionOf[Record]]:
-        """All that an entity has been, oldest first."""
-        entities = self._entities
-        where = entities.keys.of(key)
-        known = [each async for each in entities.objects.versions(where, most=_PAGE)]
+        """Return all that an entity has been, oldest first."""
+        context = self._context
+        path = context.keys.path_of(key)
+        known = [each async for each in context.objects.versions(path, most=_PAGE)]
 
-        async def one(each: Version) -> VersionOf[Record]:
-            found = await entities.objects.get(where, each.version)
+        async def read(each: Version) -> VersionOf[Record]:
+            found = await context.objects.get(path, each.version)
             record = None
             if found is not None:
                 with suppress(Unreadable):
-                    record = entities.guarded.snapshot(key, found).record
+                    record = context.writes.snapshot(key, found).record
             return VersionOf(record, each.version, each.changed, each.etag)
 
-        return list(await together(reversed(known), one))
+        return list(await run_together(reversed(known), read))
 
     async def sizes(self) -> Sizes:
-        """How many there are by part and state, and how many objects cannot be read."""
-        entities = self._entities
-        now = entities.changes.now()
-        sizes: dict[tuple[str, int], Size] = {}
+        """Count entities by shard and state, and the objects that cannot be read."""
+        now = self._context.now()
+        sizes: dict[tuple[str, int], ShardSize] = {}
         unreadable: Counter[str] = Counter()
 
-        async def of_part(part: str) -> None:
-            async for lines in self._pages(part):
-                for each in await together(lines, self._look, at_once=self._at_once):
-                    unreadable[part] += each.is_unreadable
-                    if (record := each.record) is not None:
-                        place = part, entities.changes.state(record)
-                        count, oldest = sizes.get(place, Size(0, 0.0))
-                        age = max(0.0, (now - self._order(record)[0]).total_seconds())
-                        sizes[place] = Size(count + 1, max(oldest, age))
+        async def count(shard: str) -> None:
+            async for lines in self._pages(shard):
+                for each in await run_together(lines, self._look, at_once=self._at_once):
+                    unreadable[shard] += each.is_unreadable
+                    if each.found is not None:
+                        record = each.found.record
+                        place = shard, self._rules.state(record)
+                        number, oldest = sizes.get(place, ShardSize(0, 0.0))
+                        age = max(0.0, (now - self._context.written_at(record)).total_seconds())
+                        sizes[place] = ShardSize(number + 1, max(oldest, age))
 
-        await together(entities.keys.shards, of_part)
+        await run_together(self._context.keys.shards, count)
         return Sizes(sizes, dict(unreadable))
 
-    async def _lines(self, part: str | None) -> list[Entry]:
-        """What a listing shows of one part, or of all of them."""
-        keys = self._entities.keys
-        parts = [each for each in keys.shards if part in (None, each)]
-        return [line for lines in await together(parts, self._lines_of) for line in lines]
+    # Objects.
 
-    async def _lines_of(self, part: str) -> list[Entry]:
-        return [line async for lines in self._pages(part) for line in lines]
+    async def _lines(self, shard: str | None) -> list[Entry]:
+        """List the objects of one shard, or of all of them."""
+        shards = [each for each in self._context.keys.shards if shard in (None, each)]
 
-    async def _pages(self, part: str) -> AsyncIterator[Sequence[Entry]]:
-        prefix = self._entities.keys.prefix(part)
+        async def list_shard(each: str) -> list[Entry]:
+            return [line async for lines in self._pages(each) for line in lines]
+
+        return [line for lines in await run_together(shards, list_shard) for line in lines]
+
+    async def _pages(self, shard: str) -> AsyncIterator[Sequence[Entry]]:
+        prefix = self._context.keys.prefix(shard)
         token: str | None = None
         while True:
-            page = await self._entities.objects.page(prefix, token=token, most=_PAGE)
+            page = await self._context.objects.page(prefix, token=token, most=_PAGE)
             yield page.entries
             if (token := page.token) is None:
                 return
 
-    async def _look(self, line: Entry) -> _Looked[Record]:
-        etag, record = self._read.get(line.key, ("", None))
-        key = self._entities.keys.named(line.key)
+    async def _look(self, line: Entry) -> _Seen[Record]:
+        etag, snapshot = self._cache.get(line.key, ("", None))
+        key = self._context.keys.key_of(line.key)
         if key is None:
-            return _Looked(line, None, False)
+            return _Seen(line, "", None, False)
         if etag == line.etag:
-            return _Looked(line, record, record is None)
-        found = await self._entities.objects.get(line.key)
+            return _Seen(line, key, snapshot, snapshot is None)
+        found = await self._context.objects.get(line.key)
         if found is None:
-            return _Looked(line, None, False)
+            return _Seen(line, key, None, False)
         try:
-            record = self._entities.guarded.snapshot(key, found).record
+            snapshot = self._context.writes.snapshot(key, found)
         except Unreadable:
-            record = None
-        self._read[line.key] = (found.etag, record)
-        while len(self._read) > _REMEMBERED:
-            self._read.popitem(last=False)
-        return _Looked(line, record, record is None)
-
-    def _order(self, record: Record) -> tuple[datetime, str]:
-        """What changed last, and then by key."""
-        lifecycle = self._entities.lifecycle
-        by = self._entities.changes.written_at(record)
-        return by, str(attrgetter(lifecycle.key)(record))
-
-    def _is_later(self, found: list[Record], size: int, line: Entry) -> bool:
-        """Whether the last of a page changed after anything that has not been read yet."""
-        last = sorted((self._order(each)[0] for each in found), reverse=True)[size - 1]
-        return (last - line.changed).total_seconds() > 1 + self._entities.changes.skew_s
+            snapshot = None
+        self._cache[line.key] = (found.etag, snapshot)
+        while len(self._cache) > _REMEMBERED:
+            self._cache.popitem(last=False)
+        return _Seen(line, key, snapshot, snapshot is None)

@@ -1,327 +1,315 @@
-"""The store in a bucket: an entity is an object, and a transition is one write under a condition."""
+"""The store in a bucket: an entity is an object, and a change is one write under a condition."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from types import MappingProxyType
-from typing import Any, Generic
+from typing import Any
 
-from runtime.call.conditions import Condition, Failure
+from msgspec.structs import replace
+
+from runtime.call.conditions import Condition
 from runtime.call.context import Call
-from runtime.model.lifecycles import Lifecycle, Shift, Transition
-from runtime.model.system import Event, System
+from runtime.model.lifecycles import Shift
+from runtime.model.system import Event
 from runtime.observe.log import Log
-from runtime.observe.metrics import Metrics
-from runtime.stores.object_store import FoundPage, Sizes, VersionOf
+from runtime.stores.bucket_store import BucketPage, Sizes, VersionOf
+from runtime.stores.contract import (
+    CREATION,
+    NOTHING,
+    Cursor,
+    Given,
+    HistoryEntry,
+    LeaseProof,
+    Record,
+    Transitioned,
+)
+from runtime.stores.s3 import journal
 from runtime.stores.s3.bucket.bucket_settings import is_versioned
-from runtime.stores.s3.bucket.fitness import require_fit
-from runtime.stores.s3.claims.holding import Holding
-from runtime.stores.s3.claims.taking import Taking
+from runtime.stores.s3.bucket.preflight import require_fit
+from runtime.stores.s3.changes import Plan
 from runtime.stores.s3.client.errors import ObjectError
-from runtime.stores.s3.client.objects import Objects
-from runtime.stores.s3.entities import Entities, together
-from runtime.stores.s3.facts import fits, immutable
-from runtime.stores.s3.guarded import Changed, Exists
-from runtime.stores.s3.indexes.repairing import Repairing
-from runtime.stores.s3.listing import Listing
-from runtime.stores.s3.rows import Snapshot, same
-from runtime.stores.s3.sweeping import Sweeping
-from runtime.stores.store import GuardBreach, Held, Moved, NoSuchEntity, Record
-from runtime.world import World
+from runtime.stores.s3.codec import Snapshot
+from runtime.stores.s3.conditional_writes import Changed
+from runtime.stores.s3.creation import S3Creation
+from runtime.stores.s3.due_transitions import DueSearch, find_due_index
+from runtime.stores.s3.indexes.repair import IndexRepair
+from runtime.stores.s3.listing import Query
+from runtime.stores.semantics.clocks import batch_size, is_in_force
+from runtime.stores.semantics.creation import is_deletable, is_purgeable
+from runtime.stores.semantics.edges import applies, sources
+from runtime.stores.semantics.leases import lease_problem
+from runtime.stores.semantics.rules import Change, Clock, to_moment
+from runtime.stores.store import NoSuchEntity
 
 STORE_READY = Event("store_ready", "INFO")
 _PATIENCE_S = 10.0
+"""How long a store that is closed waits for what is still to be written to the indexes."""
 
 
-class S3Store(Generic[Record]):
+class S3Store(S3Creation[Record]):
     """The entities of one kind, as objects that any number of processes change."""
 
-    def __init__(
-        self,
-        system: System,
-        lifecycle: Lifecycle,
-        objects: Objects,
-        world: World,
-        metrics: Metrics,
-        values: Mapping[str, Any],
-    ) -> None:
-        self._entities: Entities[Record] = Entities(system, lifecycle, objects, world, metrics, values)
-        self._lifecycle = lifecycle
-        self._changes = self._entities.changes
-        self._guarded = self._entities.guarded
-        self._holding: Holding[Record] = Holding(self._entities)
-        self._listing: Listing[Record] = Listing(self._entities)
-        self._sweeps: dict[str, Sweeping[Record]] = {}
-        self._repairing: Repairing[Record] | None = None
-        if self._entities.kept.repairs is not None:
-            metrics.add_census(self)
-
-    # Creating.
-
-    async def create(self, record: Record, call: Call) -> Record:
-        made, is_new = await self.create_or_find(record, call)
-        if not is_new:
-            raise GuardBreach(f"{self._lifecycle.entity} {self._changes.key(made)} exists already")
-        return made
-
-    async def create_or_find(self, record: Record, call: Call) -> tuple[Record, bool]:
-        lifecycle = self._lifecycle
-        if call.caller not in lifecycle.creators:
-            allowed = ", ".join(sorted(lifecycle.creators))
-            raise self._entities.denied(call, f"only {allowed} may create a {lifecycle.entity}")
-        wanted = self._changes.created(record)
-        key = self._changes.key(wanted)
-        if not lifecycle.is_key(key):
-            raise GuardBreach(f"{key!r} is no key of a {lifecycle.entity}")
-        with self._entities.failures(key):
-            if self._guarded.apart.is_any(wanted):
-                # Where there is such an entity, its values must stay as they are.
-                if (known := await self._guarded.read(key)) is not None:
-                    return await self._found(wanted, known), False
-                wanted = await self._guarded.apart.put(wanted)
-            try:
-                await self._guarded.create(key, wanted)
-            except Exists as exists:
-                return await self._found(wanted, exists.found), False
-        self._entities.telling.record_applied(call, "create", key, None, lifecycle.initial)
-        return wanted, True
-
-    async def create_or_find_all(
-        self, records: Sequence[Record], call: Call
-    ) -> list[tuple[Record, bool] | Failure]:
-        async def one(record: Record) -> tuple[Record, bool] | Failure:
-            try:
-                return await self.create_or_find(record, call)
-            except Failure as failure:
-                return failure
-
-        return list(await together(records, one, at_once=32))
-
-    async def _found(self, wanted: Record, found: Snapshot[Record]) -> Record:
-        """What has the key already, if it is what was wanted."""
-        named = self._entities.kept.keyed_by
-        if named and getattr(wanted, named):
-            whole = await self._guarded.apart.whole(found.record)
-            types = self._entities.kept.shape.types
-            if not all(
-                same(types[name], getattr(wanted, name), getattr(whole, name))
-                for name in immutable(self._lifecycle, self._entities.kept)
-            ):
-                raise self._entities.key_reused(getattr(wanted, named))
-        return found.record
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._due: dict[int, DueSearch[Record]] = {}
+        self._repair: IndexRepair[Record] | None = None
+        if self._layout.repairs is not None:
+            self._metrics.add_census(self)
 
     # Reading.
 
     async def get(self, key: str) -> Record | None:
-        if not self._lifecycle.is_key(key):
-            return None
-        with self._entities.failures(key):
-            found = await self._guarded.read(key)
-            return None if found is None else await self._guarded.apart.whole(found.record)
-
-    async def whole(self, record: Record) -> Record:
-        with self._entities.failures():
-            return await self._guarded.apart.whole(record)
-
-    async def page(
-        self, states: Collection[int], offset: int, size: int, *, newest_first: bool
-    ) -> tuple[list[Record], bool]:
-        with self._entities.failures():
-            return await self._listing.page(states, offset, size, newest_first=newest_first)
+        with self._context.failures(key):
+            found = await self._find(key, self._now())
+            return None if found is None else await self._writes.large.load(found.record)
 
     async def find(
         self,
         *,
         states: Collection[int] = (),
-        equal: Mapping[str, object] = MappingProxyType({}),
-        after: tuple[datetime, str] | None = None,
+        equal: Mapping[str, object] = NOTHING,
+        since: datetime | int | None = None,
+        until: datetime | int | None = None,
+        after: Cursor | None = None,
+        offset: int = 0,
         size: int = 50,
-    ) -> list[Record]:
-        return (await self.find_page(states=states, equal=equal, after=after, size=size)).records
+        newest_first: bool = True,
+    ) -> BucketPage[Record]:
+        self._require_fields(equal)
+        query = Query(states, equal, to_moment(since), to_moment(until), after, newest_first)
+        now = self._now()
+        with self._context.failures():
+            return await self._listing.find(query, offset, size, lambda each: self._is_forgotten(each, now))
 
-    async def find_page(
+    async def history(self, key: str) -> list[HistoryEntry]:
+        with self._context.failures(key):
+            if self._layout.journal is None:
+                return self._derive_history(await self.versions(key))
+            found = await self._read(key, self._now())
+            return [] if found is None else journal.read_history(self._rules, self._journal(found))
+
+    def _derive_history(self, versions: Sequence[VersionOf[Record]]) -> list[HistoryEntry]:
+        """Derive state changes from versions; the actor is known where only one may be it."""
+        rules, entries = self._rules, list[HistoryEntry]()
+        lease = rules.lease
+        before: Record | None = None
+        for each in versions:
+            if each.record is None:
+                continue
+            source: int | None = None if before is None else rules.state(before)
+            target: int = rules.state(each.record)
+            if source != target:
+                edge = None if source is None else rules.lifecycle.edges.get((source, target))
+                actors = edge.actors if edge else rules.lifecycle.creators if source is None else frozenset()
+                fence = (getattr(each.record, lease.fence) or 0) if lease else 0
+                owner = (getattr(each.record, lease.owner) or "") if lease else ""
+                entries.append(
+                    HistoryEntry(
+                        len(entries) + 1,
+                        edge.name if edge else CREATION if source is None else "",
+                        source,
+                        target,
+                        next(iter(actors)) if len(actors) == 1 else "",
+                        each.at,
+                        fence,
+                        owner,
+                    )
+                )
+            before = each.record
+        return entries
+
+    async def count(
+        self, states: Collection[int] = (), *, since: datetime | int | None = None
+    ) -> dict[int, int]:
+        begin, listed_by = to_moment(since), self._lifecycle.listed_by
+        with self._context.failures():
+            records = [each.record for _, each in await self._scan(self._now())]
+        if begin is not None and listed_by is not None:
+            records = [each for each in records if (self._rules.moment_at(each, listed_by) or 0) >= begin]
+        found = Counter(self._rules.state(each) for each in records)
+        return {state: found[state] for state in states or self._lifecycle.states}
+
+    async def health(self) -> str | None:
+        with suppress(Condition):
+            try:
+                await self._context.objects.page(self._context.keys.prefix(None), most=1)
+            except ObjectError as error:
+                return str(error)
+        return self._context.clock_problem()
+
+    # Changing.
+
+    async def transition(
         self,
+        key: str,
+        edge: str | Sequence[str],
+        call: Call,
         *,
-        states: Collection[int] = (),
-        equal: Mapping[str, object] = MappingProxyType({}),
-        after: tuple[datetime, str] | None = None,
-        size: int = 50,
-    ) -> FoundPage[Record]:
-        with self._entities.failures():
-            return await self._listing.find(states, equal, after, size)
+        lease: LeaseProof | None = None,
+        owner: str = "",
+        given: Given = NOTHING,
+        noted: Mapping[str, str] = NOTHING,
+        is_final: bool = False,
+    ) -> Transitioned:
+        names = (edge,) if isinstance(edge, str) else edge
+        changes = [self._admit(name, call, has_proof=lease is not None) for name in names]
+        now, rules = self._now(), self._rules
+        ignored: list[Change] = []
 
-    async def oldest_waiting(self, size: int) -> list[Record]:
-        with self._entities.failures():
-            return await self._listing.oldest_waiting(size)
+        def decide(record: Record) -> Plan | None:
+            new, taken = record, tuple[Change, ...]()
+            for change in changes:
+                if not applies(rules, change, new):
+                    ignored[:] = [change]
+                    return None
+                if lease is not None:
+                    self._require_proof(change, new, key, lease, now)
+                if is_final:
+                    self._require_ending(change)
+                plan = self._plan(change, new, given, now, owner or call.caller, is_final=is_final)
+                new, taken = plan.record, taken + plan.changes
+            return Plan(new, taken, given)
+
+        with self._context.failures(key):
+            known = await self._require(key, now, call)
+            # Owners of leases and those who beat write again and again: what they wrote last spares a read.
+            is_own = known is None and (lease is not None or any(isinstance(each, Shift) for each in changes))
+            result = await self._apply(key, decide, call, now, known=known, noted=noted, is_own=is_own)
+        if isinstance(result, Changed):
+            return Transitioned(True, rules.state(result.after.record))
+        if result.found is None:
+            raise NoSuchEntity(key)
+        state: int = rules.state(result.found.record)
+        self._audit_ignored(ignored[0], key, call, state)
+        return Transitioned(False, state)
+
+    def _require_proof(self, change: Change, record: Any, key: str, lease: LeaseProof, now: int) -> None:
+        """Raise where a proof is given for a change of the leased state, and is wrong."""
+        own = self._rules.lease
+        if own is None or own.state not in sources(change):
+            return
+        if (problem := lease_problem(self._rules, record, *lease, now)) is not None:
+            raise self._lease_lost(key, lease.owner, problem)
+
+    async def _require(self, key: str, now: int, call: Call | None = None) -> Snapshot[Record] | None:
+        """Return an entity where its access may change it; None where it need not be read for that."""
+        if not self._lifecycle.is_key(key):
+            raise NoSuchEntity(key)
+        if self._is_timeless:
+            return None
+        found = await self._find(key, now, call)
+        if found is None:
+            raise NoSuchEntity(key)
+        return found
+
+    async def update(self, key: str, /, **changes: Any) -> Record:
+        self._require_unguarded(changes)
+        now = self._now()
+        with self._context.failures(key):
+            known = await self._require(key, now)
+            result = await self._apply(
+                key, lambda record: Plan(replace(record, **changes), ()), None, now, known=known
+            )
+        if not isinstance(result, Changed):
+            raise NoSuchEntity(key)
+        record: Record = result.after.record
+        return record
+
+    async def delete(self, key: str, expected: int, call: Call) -> Transitioned:
+        self._require_deleter(call)
+        with self._context.failures(key):
+            found = await self._find(key, self._now(), call)
+            if found is None:
+                raise NoSuchEntity(key)
+            state: int = self._rules.state(found.record)
+            if not is_deletable(self._rules, found.record, expected):
+                return Transitioned(False, state)
+            if held := await self._held_count(key):
+                raise self._condition("still_held", entity=self._entity, key=key, held=held)
+            noted = {"from_status": self._lifecycle.states[state]}
+            return Transitioned(await self._drop(key, found, call, noted=noted), state)
+
+    async def purge(self, older_than_s: float, call: Call) -> int:
+        self._require_deleter(call)
+        now, done = self._now(), 0
+        with self._context.failures():
+            for key, found in await self._scan(now):
+                is_old = is_purgeable(self._rules, found.record, older_than_s, now)
+                if is_old and not await self._held_count(key):
+                    done += await self._drop(key, found, call)
+        return done
+
+    async def run_due(self, change: str, call: Call) -> int:
+        clocks, done = self._admit_clock(change, call), 0
+        with self._context.outages():
+            for clock in clocks:
+                done += await self._run_clock(clock, call)
+        return done
+
+    async def _run_clock(self, clock: Clock, call: Call) -> int:
+        now = self._now()
+        index = find_due_index(self._context, clock)
+        if index is None:
+            return await self._run_batch(clock, now, call, batch_size(self._rules, clock.due))
+        if not is_in_force(self._rules, clock.due, now, self._opened):
+            return 0
+        if clock.number not in self._due:
+
+            async def drive(key: str, found: Snapshot[Record], by: Call) -> bool:
+                return (await self._drive(clock, key, found, self._now(), by))[0]
+
+            self._due[clock.number] = DueSearch(self._context, clock, index, drive)
+        return await self._due[clock.number].step(call)
+
+    # What only a bucket has.
 
     async def versions(self, key: str) -> list[VersionOf[Record]]:
         if not self._lifecycle.is_key(key):
             return []
-        with self._entities.failures():
+        with self._context.failures():
             return await self._listing.versions(key)
 
+    async def is_versioned(self) -> bool:
+        with self._context.failures():
+            return await is_versioned(self._context.objects)
+
     async def sizes(self) -> Sizes:
-        with self._entities.failures():
+        with self._context.failures():
             return await self._listing.sizes()
 
-    # Changing.
-
-    async def move(self, key: str, source: int, target: int, call: Call, /, **given: str) -> Moved:
-        edge = self._entities.edge(source, target, call)
-        return await self._move(key, {source: edge}, call, given)
-
-    async def move_to(self, key: str, target: int, call: Call, /, **given: str) -> Moved:
-        ways = (*self._lifecycle.by_name, *self._lifecycle.edges.values())
-        edges = {edge.source: edge for edge in ways if edge.target == target and call.caller in edge.actors}
-        return await self._move(key, edges, call, given)
-
-    async def _move(
-        self, key: str, edges: Mapping[int, Transition], call: Call, given: Mapping[str, Any]
-    ) -> Moved:
-        taken: list[Transition] = []
-        if not self._lifecycle.is_key(key):
-            raise NoSuchEntity(key)
-
-        def build(record: Record) -> Record | None:
-            edge = edges.get(self._changes.state(record))
-            if edge is None or not fits(record, edge):
-                return None
-            made, edge = self._changes.moved(record, edge, given, owner=call.caller)
-            taken[:] = [edge]
-            return made
-
-        with self._entities.failures(key):
-            result = await self._guarded.change(key, build)
-        if isinstance(result, Changed):
-            edge = taken[0]
-            self._entities.telling.record_applied(call, edge.name, key, edge.source, edge.target)
-            return Moved(True, edge.target)
-        if result.found is None:
-            raise NoSuchEntity(key)
-        state = self._changes.state(result.found.record)
-        for edge in edges.values():
-            self._entities.telling.record_ignored(call, key, edge.source, edge.target, state)
-        return Moved(False, state)
-
-    async def shift(
-        self,
-        key: str,
-        shift: Shift,
-        call: Call,
-        held: Held | None = None,
-        having: Mapping[str, object] = MappingProxyType({}),
-        /,
-        **given: Any,
-    ) -> bool:
-        if call.caller not in shift.actors:
-            allowed = ", ".join(sorted(shift.actors))
-            raise self._entities.denied(call, f"only {allowed} may {shift.name} a {self._lifecycle.entity}")
-        if shift.fenced and held is None:
-            raise GuardBreach(f"{shift.name} of a {self._lifecycle.entity} is for whoever has its lease")
-        if not self._lifecycle.is_key(key):
-            return False
-
-        def build(record: Record) -> Record | None:
-            if self._changes.state(record) not in shift.states or not fits(record, shift):
-                return None
-            if not _has(record, having):
-                return None
-            return self._changes.shifted(record, shift, given)
-
-        with self._entities.failures(key):
-            result = await self._holding.change(key, held, build)
-        return isinstance(result, Changed)
-
-    async def update(self, key: str, /, **changes: Any) -> Record:
-        named = ", ".join(sorted(changes))
-        raise GuardBreach(f"{named} of {self._lifecycle.entity} {key} changes by edges and shifts only")
-
-    async def delete(
-        self, key: str, expected: int, call: Call, *, having: Mapping[str, object] = MappingProxyType({})
-    ) -> Moved:
-        lifecycle = self._lifecycle
-        if call.caller not in lifecycle.deleters:
-            allowed = ", ".join(sorted(lifecycle.deleters)) or "nobody"
-            raise self._entities.denied(call, f"only {allowed} may delete a {lifecycle.entity}")
-        if not lifecycle.is_key(key):
-            raise NoSuchEntity(key)
-        with self._entities.failures(key):
-            found = await self._guarded.read(key)
-            if found is None:
-                raise NoSuchEntity(key)
-            state = self._changes.state(found.record)
-            if state != expected or state not in lifecycle.deletable or not _has(found.record, having):
-                return Moved(False, state)
-            is_gone = await self._guarded.delete(key, found)
-        if is_gone:
-            self._holding.forget(key)
-            self._entities.telling.record_applied(call, "delete", key, state, None)
-        return Moved(is_gone, state)
-
-    # Leases.
-
-    def taking(
-        self, parts: Collection[str] | None = None, kinds: Collection[str] | None = None
-    ) -> Taking[Record]:
-        return Taking(self._entities, self._holding, parts, kinds)
-
-    # The clock.
-
-    async def sweep(self, transition: Transition, call: Call) -> int:
-        self._entities.edge(transition.source, transition.target, call, transition.name)
-        if transition.name not in self._sweeps:
-            self._sweeps[transition.name] = Sweeping(self._entities, transition)
-        with self._entities.outages():
-            return await self._sweeps[transition.name].step(call)
+    async def oldest_waiting(self, size: int) -> list[Record]:
+        with self._context.failures():
+            return await self._listing.oldest_waiting(size)
 
     async def repair(self, call: Call) -> int:
-        if self._repairing is None:
-            self._repairing = Repairing(self._entities)
-        with self._entities.outages():
-            return await self._repairing.step(call)
+        if self._repair is None:
+            self._repair = IndexRepair(self._context)
+        with self._context.outages():
+            return await self._repair.step(call)
 
-    def census(self) -> Iterator[tuple[str, str, int, float]]:
-        """How many there were in each state when a repair last looked at all of them."""
-        for state, count in self._repairing.census() if self._repairing else ():
-            yield self._lifecycle.entity, self._lifecycle.states[state], count, 0.0
+    async def wait_indexed(self, key: str) -> bool:
+        return await self._context.indexes.wait_written(key)
+
+    async def drain_indexes(self) -> int:
+        return await self._context.indexes.drain()
 
     # The store itself.
 
-    async def open(self, log: Log, components: Collection[str] = ()) -> None:
-        """Finds out whether the bucket is fit for what some components do; raises StoreUnusable if not."""
-        self._entities.indexes.log = log
-        if await require_fit(self._entities, components):
-            log.write(
-                STORE_READY,
-                f"{self._entities.objects.place.bucket} is there",
-                fields={"entity": self._lifecycle.entity},
-            )
+    def census(self) -> Iterator[tuple[str, str, int, float]]:
+        """Iterate over how many there were in each state when a repair last looked at all of them."""
+        for state, count in self._repair.census() if self._repair else ():
+            yield self._entity, self._lifecycle.states[state], count, 0.0
 
-    async def versioned(self) -> bool:
-        with self._entities.failures():
-            return await is_versioned(self._entities.objects)
+    async def open(self, log: Log, components: Collection[str] = ()) -> None:
+        """Find out whether the bucket is fit for what some components do; raises StoreUnusable if not."""
+        self._context.indexes.log = log
+        if await require_fit(self._context, components):
+            bucket = self._context.objects.place.bucket
+            log.write(STORE_READY, f"{bucket} is there", fields={"entity": self._entity})
 
     async def close(self) -> None:
-        """Waits for what is still to be written to the indexes, but not for a store that is away."""
-        await self._entities.indexes.close(_PATIENCE_S)
-
-    async def hinted(self, key: str) -> bool:
-        return await self._entities.indexes.hinted(key)
-
-    async def drained(self) -> int:
-        return await self._entities.indexes.drained()
-
-    async def problem(self) -> str | None:
-        with suppress(Condition):
-            try:
-                await self._entities.objects.page(self._entities.keys.prefix(None), most=1)
-            except ObjectError as error:
-                return str(error)
-        return self._entities.clock_problem()
-
-
-def _has(record: Any, values: Mapping[str, object]) -> bool:
-    """Whether a record has all of some values."""
-    return all(getattr(record, name) == value for name, value in values.items())
+        """Wait for what is still to be written to the indexes, but not for a store that is away."""
+        await self._context.indexes.close(_PATIENCE_S)

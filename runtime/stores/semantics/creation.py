@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from runtime.stores.semantics.rules import Rules, to_microseconds
+from runtime.model.lifecycles import Transition
+from runtime.stores.semantics.edges import Step, applies, take_steps
+from runtime.stores.semantics.rules import Change, Rules, to_microseconds
+from runtime.stores.store import GuardBreach
+from runtime.world import World
+
+
+class Begun(NamedTuple):
+    """A new entity: its first record, and the edges that its creator takes, each with the record after it."""
+
+    created: Any
+    steps: tuple[Step, ...]
+
+    @property
+    def record(self) -> Any:
+        """The record in the end."""
+        return self.steps[-1].record if self.steps else self.created
+
+    @property
+    def edges(self) -> tuple[Change, ...]:
+        """The edges that were taken."""
+        return tuple(each.edge for each in self.steps)
+
+
+def begin(rules: Rules, record: Any, then: Sequence[Transition], now: int, world: World, owner: str) -> Begun:
+    """Return a new entity after the edges that belong to its creation; raises where one does not apply."""
+    made = Begun(created(rules, record, now), ())
+    for edge in then:
+        if not applies(rules, edge, made.record):
+            raise GuardBreach(f"{edge.name} of a new {rules.entity} does not apply")
+        more = take_steps(rules, edge, made.record, {}, now, world, owner=owner)
+        made = Begun(made.created, (*made.steps, *more))
+    return made
 
 
 def created(rules: Rules, record: Any, now: int) -> Any:
@@ -18,11 +51,14 @@ def created(rules: Rules, record: Any, now: int) -> Any:
     if lifecycle.copies:
         for name, other in lifecycle.copies.items():
             made[name] = made[other] if other in made else getattr(record, other)
+    made |= {name: rules.unset(name) for name in rules.unique if getattr(record, name) == ""}
     if rules.lease is not None:
         made |= _no_lease(rules)
         if rules.waits:
             made |= {name: rules.unset(name) for name in _over(rules, record, now)}
     made[lifecycle.status] = lifecycle.initial
+    if lifecycle.revision is not None:
+        made[lifecycle.revision] = 1
     for name in lifecycle.creation_stamps:
         made[name] = rules.time_value(name, _creation_moment(rules, name, record, now))
     return replace(record, **made)

@@ -14,8 +14,15 @@ from runtime.stores.semantics.rules import Change, Rules, to_microseconds
 from runtime.stores.store import Unstorable
 from runtime.world import World
 
-_LONGEST_WAIT_S = 10 * 365 * 86400.0
+LONGEST_WAIT_S = 10 * 365 * 86400.0
 _LARGEST_POWER = 1024.0
+
+
+class Step(NamedTuple):
+    """One edge, and the record after it."""
+
+    edge: Transition
+    record: Any
 
 
 class Taken(NamedTuple):
@@ -83,6 +90,19 @@ def is_of_clock(rules: Rules, change: Change, actor: str) -> bool:
     return rules.lease is not None and change.source == rules.lease.state
 
 
+def only_ends_failures(rules: Rules, change: Change, actor: str) -> bool:
+    """Whether an actor takes an edge only with the failure that it ends: it drives both, and no clock."""
+    if not isinstance(change, Transition):
+        return False
+    edges = rules.edges.values()
+    ends = [each for each in edges if each.gives_up and each.gives_up.transition == change.name]
+    failing = [each for each in ends if each.target == change.source]
+    if not any(actor in each.actors for each in failing):
+        return False
+    instead = [each.due for each in ends if each.due and each.source == change.source]
+    return all(due.by != actor for due in instead)
+
+
 # What follows: giving up.
 
 
@@ -105,19 +125,35 @@ def take_edge(
     is_final: bool = False,
 ) -> Taken:
     """Return the record after an edge, or after the one that ends it: in its place, or right behind it."""
+    steps = take_steps(rules, edge, record, given, now, world, owner=owner, is_final=is_final)
+    return Taken(steps[-1].record, tuple(each.edge for each in steps))
+
+
+def take_steps(
+    rules: Rules,
+    edge: Transition,
+    record: Any,
+    given: Mapping[str, Any],
+    now: int,
+    world: World,
+    *,
+    owner: str = "",
+    is_final: bool = False,
+) -> tuple[Step, ...]:
+    """Return each edge that is taken, with the record after it."""
     ending = edge.gives_up
     if ending is None:
-        return Taken(after_edge(rules, edge, record, given, now, world, owner), (edge,))
+        return (Step(edge, after_edge(rules, edge, record, given, now, world, owner)),)
     end = rules.edges[ending.transition]
     if end.source == edge.source:
         is_counted = edge.counts != ending.count
         if is_final or is_exhausted(rules, ending, record, is_counted=is_counted):
             edge = end
-        return Taken(after_edge(rules, edge, record, given, now, world, owner), (edge,))
-    record = after_edge(rules, edge, record, given, now, world, owner)
-    if is_final or is_exhausted(rules, ending, record, is_counted=True):
-        return Taken(after_edge(rules, end, record, given, now, world, owner), (edge, end))
-    return Taken(record, (edge,))
+        return (Step(edge, after_edge(rules, edge, record, given, now, world, owner)),)
+    first = Step(edge, after_edge(rules, edge, record, given, now, world, owner))
+    if is_final or is_exhausted(rules, ending, first.record, is_counted=True):
+        return (first, Step(end, after_edge(rules, end, first.record, given, now, world, owner)))
+    return (first,)
 
 
 # The record after it.
@@ -187,6 +223,11 @@ def take_value(rules: Rules, name: str, take: Take, record: Any, given: Mapping[
     """`takes`: what the request says, its default for an empty one; with `keep_first`, what there is."""
     if take.keep_first and not rules.is_unset(name, kept := getattr(record, name)):
         return kept
+    return given_value(rules, name, take, given)
+
+
+def given_value(rules: Rules, name: str, take: Take, given: Mapping[str, Any]) -> Any:
+    """Return what the request says for a field, typed as it is; the default, or unset, for an empty text."""
     value = given.get(take.source)
     if value is None or value == "":
         value = take.default or None
@@ -215,7 +256,7 @@ def backoff_s(rules: Rules, edge: Transition, waits: Backoff, record: Any, world
         wait = most
     if waits.jitter and (jitter := rules.number(record, waits.jitter)):
         wait = min(wait * world.uniform(1 - jitter, 1 + jitter), most)
-    return min(max(0.0, wait), _LONGEST_WAIT_S)
+    return min(max(0.0, wait), LONGEST_WAIT_S)
 
 
 def _end_waits(rules: Rules, edge: Transition, now: int, made: dict[str, Any]) -> None:

@@ -30,10 +30,10 @@ class Placed(Struct, frozen=True):
 def read_placement(lifecycle: Lifecycle) -> Placed:
     """Collect those words from whichever part a lifecycle has."""
     unique: dict[str, str | None] = {}
-    if lifecycle.kept is not None:
-        unique |= dict.fromkeys(lifecycle.kept.unique)
-    if lifecycle.in_sqlite is not None:
-        unique |= dict.fromkeys(lifecycle.in_sqlite.unique)
+    if (kept := lifecycle.kept) is not None:
+        return Placed({**dict.fromkeys(kept.unique), **kept.unique_for}, kept.indexes, kept.expires, None)
+    if (file := lifecycle.in_sqlite) is not None:
+        return Placed({**dict.fromkeys(file.unique), **file.unique_for}, file.indexes, file.expires, None)
     if lifecycle.in_s3 is not None and lifecycle.in_s3.keyed_by:
         unique[lifecycle.in_s3.keyed_by] = None
     hashes = lifecycle.in_redis

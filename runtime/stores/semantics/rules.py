@@ -9,7 +9,7 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, Struct
-from msgspec.structs import fields as struct_fields
+from msgspec.structs import replace
 
 from runtime.model.lifecycles import Due, Index, Lifecycle, Shift, Transition
 from runtime.stores.semantics.placement import index_fields, read_placement
@@ -40,6 +40,7 @@ class Rules:
         self.names: tuple[str, ...] = record.__struct_fields__
         self._hints = _type_hints(record)
         self._defaults = _defaults(record)
+        self._unset: dict[str, Any] = {}
         self.instants = frozenset(name for name in self.names if datetime in self.types_of(name))
         """Fields whose times are datetimes; other times are milliseconds since the epoch."""
         self.key, self.state = attrgetter(lifecycle.key), attrgetter(lifecycle.status)
@@ -80,6 +81,11 @@ class Rules:
 
     def unset(self, name: str) -> Any:
         """Return what a field is where it is unset: None if it can be, else its default."""
+        if name not in self._unset:
+            self._unset[name] = self._find_unset(name)
+        return self._unset[name]
+
+    def _find_unset(self, name: str) -> Any:
         types = self.types_of(name)
         if type(None) in types:
             return None
@@ -125,9 +131,14 @@ class Rules:
     # Numbers.
 
     def number(self, record: Any, path: str) -> float:
-        """Return a number of the record by its path, or that of a variable, which is in upper case."""
+        """Return a number of the record by its path, or that of a variable, which is in upper case.
+
+        `overrides` may have another value of the variable for some texts of the record.
+        """
         if not path.islower():
-            return float(self.values[path])
+            overrides = self.lifecycle.overrides
+            own = overrides.values.get(getattr(record, overrides.by)) if overrides else None
+            return float(own[path] if own and path in own else self.values[path])
         value = record
         for name in path.split("."):
             value = getattr(value, name)
@@ -138,6 +149,7 @@ class Rules:
         """The fields that `update` may not touch: others own them."""
         lifecycle, lease = self.lifecycle, self.lease
         found = {lifecycle.key, lifecycle.status, *lifecycle.creation_stamps, *self.unique, *self.waits}
+        found |= {lifecycle.revision} if lifecycle.revision else set()
         for change in self.changes.values():
             found |= {*change.stamps}
             if isinstance(change, Transition):
@@ -155,6 +167,7 @@ class Rules:
         """All fields that the lifecycle names, which a record must have."""
         found = {*self.lifecycle.creation_stamps, *self.lifecycle.copies, *self.lifecycle.copies.values()}
         found |= {self.lifecycle.key, self.lifecycle.status}
+        found |= {self.lifecycle.revision} if self.lifecycle.revision else set()
         for change in self.changes.values():
             found |= {*change.stamps, *change.sets, *change.takes, *change.clears, *change.where}
             if isinstance(change, Transition):
@@ -164,6 +177,7 @@ class Rules:
         if (lease := self.lease) is not None:
             own = (lease.owner, lease.expires, lease.fence, lease.oldest_by, lease.renewed, lease.token)
             found |= {each for each in own if each}
+        found |= {self.lifecycle.overrides.by} if self.lifecycle.overrides else set()
         return frozenset(found)
 
 
@@ -171,9 +185,13 @@ def to_moment(value: Any) -> int | None:
     """Return a time of a record, a datetime or milliseconds, as a moment."""
     if value is None:
         return None
-    if isinstance(value, datetime):
-        return (value - EPOCH) // _MICROSECOND
-    return int(value) * 1000
+    return value * 1000 if isinstance(value, int) else (value - EPOCH) // _MICROSECOND
+
+
+def revised(rules: Rules, old: Any, new: Any) -> Any:
+    """`revision`: count a write of a record, whatever has led to it and however many edges that were."""
+    name = rules.lifecycle.revision
+    return new if name is None else replace(new, **{name: (getattr(old, name) or 0) + 1})
 
 
 def to_microseconds(seconds: float) -> int:
@@ -209,16 +227,16 @@ def _clocks(lifecycle: Lifecycle) -> Iterator[tuple[Change | None, Due]]:
 
 def _type_hints(record: type[Any]) -> dict[str, Any]:
     try:
-        return get_type_hints(record)
+        # A field may be called like a type: names are those of the module, and not of the record.
+        return get_type_hints(record, localns={})
     except NameError:  # A type that was imported for the type checker alone; defaults tell enough.
         return {}
 
 
 def _defaults(record: type[Any]) -> dict[str, Any]:
-    found = {}
-    for each in struct_fields(record):
-        if each.default is not NODEFAULT:
-            found[each.name] = each.default
-        elif each.default_factory is not NODEFAULT:
-            found[each.name] = each.default_factory()
-    return found
+    names, defaults = record.__struct_fields__, record.__struct_defaults__
+    first = len(names) - len(defaults)
+    later = zip(names[first:], defaults, strict=True)
+    required = {*names[:first], *(name for name, default in later if default is NODEFAULT)}
+    empty = record(**dict.fromkeys(required))
+    return {name: getattr(empty, name) for name in names if name not in required}

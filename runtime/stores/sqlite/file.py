@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
-from runtime.stores.sqlite.migrations import migrate
+from runtime.stores.sqlite.migrations import Migration, migrate
 from runtime.stores.store import StoreUnusable
 
 Answer = TypeVar("Answer")
@@ -58,13 +58,30 @@ class File:
         self.path = path
         self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._writer: sqlite3.Connection | None = None
+        """The connection of the writing thread, and of no other."""
         self._reader: sqlite3.Connection | None = None
         self._lock: BinaryIO | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.tables: dict[str, Any] = {}
+        """By entity: the table that the writing thread uses. All of them can see each other."""
+        self._readers: dict[str, Any] = {}
         self.transactions = 0
         """How many transactions there were, for whoever wants to know how many shared one."""
 
-    def open(self, system: str) -> None:
+    def add(self, entity: str, writing: Any, reading: Any) -> None:
+        """Give the table of an entity the connection that writes, and another one that which reads."""
+        self.tables[entity] = writing
+        self._readers[entity] = reading
+        self._connect()
+
+    def _connect(self) -> None:
+        for table in self.tables.values():
+            table.rows.connection = self._writer
+        for table in self._readers.values():
+            table.rows.connection = self._reader
+
+    def open(self, system: str, steps: Sequence[Migration]) -> None:
         """Takes the file for this process and brings it up to date; raises StoreUnusable where it cannot."""
         self._loop = asyncio.get_running_loop()
         writer: sqlite3.Connection | None = None
@@ -72,7 +89,7 @@ class File:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(self.path.with_name(f"{self.path.name}.lock"))
             writer = _connected(self.path)
-            migrate(writer, system)
+            migrate(writer, system, steps)
             self._reader = _connected(self.path)
             self._reader.execute("PRAGMA query_only = ON")
         except BaseException as error:
@@ -82,6 +99,8 @@ class File:
             if not isinstance(error, (sqlite3.Error, OSError)):
                 raise
             raise StoreUnusable(f"{self.path} cannot be used as a database: {error}") from None
+        self._writer = writer
+        self._connect()
         self._thread = threading.Thread(target=self._write, args=(writer,), name="sqlite", daemon=True)
         self._thread.start()
 
@@ -93,7 +112,8 @@ class File:
             self._thread = None
         if self._reader is not None:
             self._reader.close()
-            self._reader = None
+            self._writer = self._reader = None
+            self._connect()
         self._unlock()
 
     async def write(self, work: Work[Answer]) -> Answer:

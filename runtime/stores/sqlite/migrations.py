@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ class Migration(NamedTuple):
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def migrations(system: str) -> list[Migration]:
+def read_migrations(system: str) -> list[Migration]:
     """The steps of a system. One that was never accepted has its whole schema as the only step."""
     folder = files(f"generated.{system}").joinpath("sqlite")
     accepted = folder.joinpath("migrations")
@@ -46,14 +46,14 @@ def migrations(system: str) -> list[Migration]:
     return sorted(steps, key=lambda each: each.number)
 
 
-def migrate(connection: sqlite3.Connection, system: str) -> None:
+def migrate(connection: sqlite3.Connection, system: str, steps: Sequence[Migration]) -> None:
     """Applies what is missing, each step as a whole or not at all. A file that is ahead is left as it is."""
     connection.execute(_CREATE)
     applied = dict(connection.execute(_APPLIED, (system,)).fetchall())
-    for step in _left(system, migrations(system), applied):
+    for step in _left(system, steps, applied):
         try:
             connection.execute("BEGIN IMMEDIATE")
-            for statement in _split(step.text):
+            for statement in split_script(step.text):
                 connection.execute(statement)
             connection.execute(_REMEMBER, (system, step.number, step.name, step.digest))
             connection.execute("COMMIT")
@@ -62,7 +62,7 @@ def migrate(connection: sqlite3.Connection, system: str) -> None:
             raise StoreUnusable(f"{system}/{step.name} does not fit this file: {error}") from error
 
 
-def _left(system: str, known: list[Migration], applied: dict[int, str]) -> Iterator[Migration]:
+def _left(system: str, known: Sequence[Migration], applied: dict[int, str]) -> Iterator[Migration]:
     for each in known:
         if each.number not in applied:
             if each.number < max(applied, default=0):
@@ -74,7 +74,7 @@ def _left(system: str, known: list[Migration], applied: dict[int, str]) -> Itera
             )
 
 
-def _split(text: str) -> Iterator[str]:
+def split_script(text: str) -> Iterator[str]:
     """The statements of a script. `executescript` would commit what is under way."""
     lines: list[str] = []
     for line in text.splitlines():

@@ -1,74 +1,116 @@
-"""Between records and rows: states are names in the file and numbers in Python, times are microseconds."""
+"""The rows of one table over a connection: records by key, read once in each step."""
 
 from __future__ import annotations
 
 import sqlite3
-import sys
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, get_args, get_type_hints
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from runtime.model.lifecycles import Lifecycle
-from runtime.stores.store import Record, Unstorable
+from runtime.stores.sqlite.codec import RowCodec
+from runtime.stores.sqlite.file import Unavailable
+from runtime.stores.sqlite.statements import Statements
+from runtime.stores.store import Unstorable
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-Convert = Callable[[Any], Any]
-
-
-class Rows(Generic[Record]):
-    """How the records of one kind are written to and read from their table."""
-
-    def __init__(self, lifecycle: Lifecycle, record: type[Record]) -> None:
-        self._record: Callable[..., Record] = record
-        self.names = record.__struct_fields__
-        # A field may be called as a type is, so the names in the class are no names of types.
-        hints = get_type_hints(record, vars(sys.modules[record.__module__]), {})
-        self._key = lifecycle.key
-        self.word = lifecycle.in_sqlite.words if lifecycle.in_sqlite else lifecycle.states
-        self.number = {word: number for number, word in self.word.items()}
-        self._hints = hints
-        self._reading: list[tuple[str, Convert]] = []
-        for name in self.names:
-            if (convert := self._convert(name, hints[name], lifecycle.status)) is not None:
-                self._reading.append((name, convert))
-
-    def is_instant(self, name: str) -> bool:
-        """Whether a field is a time of type timestamp; other times are whole milliseconds."""
-        return datetime in (get_args(self._hints[name]) or (self._hints[name],))
-
-    def read(self, row: sqlite3.Row) -> Record:
-        """The record of a row, by the names of its columns."""
-        values = {name: row[name] for name in self.names}
-        for name, convert in self._reading:
-            if values[name] is not None:
-                values[name] = convert(values[name])
-        return self._record(**values)
-
-    def write(self, record: Record) -> dict[str, Any]:
-        """What a statement is given of a record."""
-        return {f"record_{name}": stored(getattr(record, name)) for name in self.names}
-
-    def _convert(self, name: str, hint: Any, status: str) -> Convert | None:
-        if name == status:
-            return self.number.__getitem__
-        if self.is_instant(name):
-            return moment
-        return bool if bool in (get_args(hint) or (hint,)) else None
+_UNSTORABLE = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
+_NOTHING: Mapping[str, Any] = {}
 
 
-def moment(microseconds: int) -> datetime:
-    """A time as Python has it."""
-    return _EPOCH + microseconds * _MICROSECOND
+class Rows:
+    """Records by key. What a step has read or written it need not read again."""
 
+    def __init__(self, entity: str, key: str, codec: RowCodec, statements: Statements) -> None:
+        self._entity, self._key = entity, key
+        self.codec, self.statements = codec, statements
+        self.connection: sqlite3.Connection | None = None
+        self._known: dict[str, Any | None] = {}
 
-def stored(value: Any) -> Any:
-    """A value as SQLite keeps it."""
-    if isinstance(value, datetime):
-        return (value - _EPOCH) // _MICROSECOND
-    if isinstance(value, str):
+    def begin(self) -> None:
+        """Begin a step: what was known before it may have changed."""
+        self._known.clear()
+
+    # Records.
+
+    def get(self, key: str, /) -> Any | None:
+        """Return a record; None where there is none."""
+        if key in self._known:
+            return self._known[key]
         try:
-            value.encode()
+            row = self.execute("get", {"key": key}).fetchone()
+        except Unstorable:  # A text that no row can have.
+            return None
+        record = self._known[key] = None if row is None else self._read(row)
+        return record
+
+    def __getitem__(self, key: str, /) -> Any:
+        record = self.get(key)
+        if record is None:
+            raise KeyError(key)
+        return record
+
+    def __contains__(self, key: object, /) -> bool:
+        return isinstance(key, str) and self.get(key) is not None
+
+    def insert(self, key: str, record: Any) -> None:
+        """Add a row."""
+        self.execute("insert", self.codec.write(record))
+        self._known[key] = record
+
+    def update(self, key: str, old: Any, new: Any, *, whole: bool = False) -> None:
+        """Write the fields of a row that have changed, or all of them."""
+        names = self.codec.names if whole else self.codec.changes(old, new)
+        if names:
+            given = self.codec.write(new, names)
+            given["key"] = key
+            self._execute(self.statements.write(names), given)
+        self._known[key] = new
+
+    def write(self, names: list[str], given: Mapping[str, Any]) -> None:
+        """Write some columns of a row, whatever its record is meanwhile."""
+        self._execute(self.statements.write(names), given)
+
+    def delete(self, key: str) -> None:
+        """Remove a row."""
+        self.execute("delete", {"key": key})
+        self._known[key] = None
+
+    # Statements.
+
+    def execute(self, name: str, given: Mapping[str, Any] = _NOTHING) -> sqlite3.Cursor:
+        """Run a statement by its name."""
+        return self._execute(self.statements[name], given)
+
+    def iterate(self, name: str, given: Mapping[str, Any] = _NOTHING) -> Iterator[tuple[str, Any]]:
+        """Iterate over the keys and records of a statement, reading no further than is asked for."""
+        return self._iterate(self.statements[name], given)
+
+    def iterate_numbered(self, name: str, given: Mapping[str, Any]) -> Iterator[tuple[int, str, Any]]:
+        """Iterate over the numbers of rows, their keys and their records."""
+        for *row, number in self.execute(name, given):
+            yield number, *self._remember(row)
+
+    def find(self, name: str, conditions: list[str], given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Iterate over the keys and records of a listing under some conditions."""
+        return self._iterate(self.statements.find(name, conditions), given)
+
+    def _iterate(self, statement: str, given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        for row in self._execute(statement, given):
+            yield self._remember(row)
+
+    def _remember(self, row: Any) -> tuple[str, Any]:
+        record = self._read(row)
+        key: str = getattr(record, self._key)
+        self._known[key] = record
+        return key, record
+
+    def _execute(self, statement: str, given: Mapping[str, Any]) -> sqlite3.Cursor:
+        if self.connection is None:
+            raise Unavailable("the database is not open")
+        try:
+            return self.connection.execute(statement, given)
         except UnicodeEncodeError:
             raise Unstorable("text with half a character in it cannot be kept") from None
-    return value
+        except (*_UNSTORABLE, OverflowError) as error:
+            raise Unstorable(f"{self._entity}: {error}") from None
+
+    def _read(self, row: Any) -> Any:
+        return self.codec.read(self.statements.columns, row)

@@ -1,58 +1,19 @@
-"""Sites of a benchmark: containers, or a deployment that runs already."""
+"""Options for the site of a benchmark, and containers as one."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from bench.designs.command import bench
-from bench.designs.findings import DesignFindings
 from bench.designs.sites import parse_container
-from runtime.launch import Launched, launched
 
 
 def run_bench(*words: str) -> tuple[int, str]:
     done = CliRunner().invoke(bench, words)
     return done.exit_code, done.output
-
-
-@pytest.fixture(params=["microservices", "monolith"])
-def running_deployment(request: pytest.FixtureRequest) -> Iterator[Launched]:
-    """A deployment that was not launched by the benchmark."""
-    with asyncio.Runner() as runner:
-        up = launched(f"taskqueue.{request.param}", ports="auto", tls=True)
-        runner.run(up.__aenter__())
-        try:
-            yield up
-        finally:
-            runner.run(up.__aexit__(None, None, None))
-
-
-@pytest.mark.req("TQ-218", "TQ-219")
-def test_load_is_put_on_a_deployment_that_runs_already(running_deployment: Launched, tmp_path: Path) -> None:
-    """By its addresses and its authority alone; clients and jobs are measured, and the nodes are not."""
-    options = "--step ladder --concurrency 2 --warm-up 0.1 --run 0.5 --repeats 1 --clients 1"
-    target = (
-        "--target",
-        running_deployment.env["CHARTER_ADDRESS"],
-        "--ca-file",
-        running_deployment.env["CHARTER_CA_FILE"],
-    )
-    code, output = run_bench(running_deployment.name, *options.split(), *target, "--out", str(tmp_path))
-    assert code == 0, output
-    found = DesignFindings.load(tmp_path)
-    assert found.manifest.place == "running"
-    (design,) = found.designs.values()
-    (step,) = design.steps
-    assert step.primary.answered > 0
-    assert step.primary.failed == {}
-    assert step.jobs.submitted > 0
-    assert step.nodes == ()
-    assert (tmp_path / "loads.csv").exists()
 
 
 MONOLITH = ",".join(f"127.0.0.1:{port}" for port in range(1, 7))

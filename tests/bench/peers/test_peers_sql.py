@@ -36,9 +36,13 @@ async def test_a_worker_drains_what_was_filled(
     server: PostgresServer, queue: PostgresQueue, tmp_path: Path
 ) -> None:
     """A real process, timed by the stamps that it leaves."""
-    queue.prepare(aged=False)
-    rate = await PostgresBench(server, tmp_path).drain(queue, ours.SLOTS[10], 1200, 120)
-    assert rate.count == count(queue, "state = 'SUCCESS'") == 1200
+    for jobs in (1200, 6000, 30_000):
+        queue.prepare(aged=False)
+        rate = await PostgresBench(server, tmp_path).drain(queue, ours.SLOTS[10], jobs, 120)
+        assert rate.count == count(queue, "state = 'SUCCESS'") == jobs
+        # Few jobs may all be finished before this process, on a busy machine, has seen the first.
+        if rate.cpu_us > 0:
+            break
     assert rate.per_s > 0
     assert rate.cpu_us > 0
 

@@ -142,11 +142,15 @@ def test_unclaimable_tasks_survive_a_clear(server: RedisServer) -> None:
 async def test_a_worker_drains_ours(server: RedisServer, tmp_path: Path) -> None:
     """With a real worker process; no task is left."""
     queue = ours.create_queue(server, 2)
-    queue.prepare(aged=False)
-    rate = await RedisBench(server, tmp_path).drain(queue, SLOTS[100], 1500, 120)
+    for jobs in (1500, 6000, 30_000):
+        queue.prepare(aged=False)
+        rate = await RedisBench(server, tmp_path).drain(queue, SLOTS[100], jobs, 120)
+        with queue.database.open() as client:
+            assert client.zcard("tasks:status:completed") == jobs
+        # Few tasks may all be completed before this process, on a busy machine, has seen the first.
+        if rate.count > 1000 and rate.cpu_us > 0:
+            break
     assert rate.count > 1000 and rate.per_s > 0 and rate.cpu_us > 0
-    with queue.database.open() as client:
-        assert client.zcard("tasks:status:completed") == 1500
 
 
 def test_the_ceiling_submits_and_drains(server: RedisServer) -> None:

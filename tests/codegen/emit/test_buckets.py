@@ -16,7 +16,7 @@ from codegen.source.spec import Spec
 from runtime.model.kept_in_s3 import KeptInS3
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import Deployment
-from runtime.stores.s3.indexes.indexes import shown_in_hints
+from runtime.stores.s3.indexes.index_writer import shown_in_hints
 from tests.support.codegen.specs import FOLDERS, spec, texts
 
 NURSERY = "tests/specs/nursery"
@@ -83,7 +83,7 @@ def test_the_engine_gets_the_keys_of_a_plant(tables: dict[str, Any]) -> None:
     assert found.object == "plants/{corner}/{plant_id}.json"
     assert found.shard is not None and (found.shard.field, found.shard.digits) == ("corner", 2)
     assert found.schema is not None and (found.schema.field, found.schema.value) == ("layout", 3)
-    assert (found.revision, found.keyed_by, found.unversioned, found.skew) == (
+    assert (find_plant(tables).revision, found.keyed_by, found.unversioned, found.skew) == (
         "writes",
         "label",
         "NURSERY_FORGETS",
@@ -200,7 +200,7 @@ def test_the_page_gets_the_purpose_of_each_field(tables: dict[str, Any]) -> None
     assert purposes["retries"] == {"count": "forgotten", "limit": "most_forgotten"}
     assert [(each["name"], each["takes"]) for each in purposes["shifts"]] == [("measure", ["height"])]
     # A hint of the page is as good as one of the engine.
-    assert purposes["hint"] == list(shown_in_hints(find_plant(tables), find_persistence(tables)))
+    assert purposes["hint"] == list(shown_in_hints(find_plant(tables)))
     assert found["gardener"]["hint"] == []
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from codegen.emit.deploy import alerts, dashboard
 from codegen.emit.python import metrics_module
-from codegen.emit.redis.lua_metrics import Counting, Label, counted, happenings, series
+from codegen.emit.python.metric_counts import list_happenings, series
 from codegen.rules.metrics.promql import parse_selectors
 from codegen.source.spec import Spec
 from tests.support import quick_yaml
@@ -24,28 +24,11 @@ QUIET = [folder for folder in FOLDERS if folder not in MEASURED]
 def test_the_counters_of_a_change() -> None:
     """Labels are the new state, a field of the record, an argument of the change, or a fixed text."""
     rental = spec(RENTAL)
-    assert counted(rental, "bike", "drop") == [
-        Counting("bikes_dropped_total", "counter", (Label(given="reason"),))
-    ]
-    lost, claim = counted(rental, "bike", "lose")
-    assert lost.labels == (Label(text="lost"),)
-    assert claim == Counting(
-        "bike_seconds",
-        "histogram",
-        (Label(field="size"), Label(text="lost")),
-        "left_at",
-        ("0.1", "1", "10", "100"),
-    )
-    assert counted(rental, "bike", "create") == [
-        Counting("bikes_left_total", "counter", (Label(field="size"),))
-    ]
-    assert counted(rental, "bike", "load") == counted(rental, "van", "delete") == []
-    every = {
-        each.metric
-        for name in happenings(rental.lifecycle.entities["bike"])
-        for each in counted(rental, "bike", name)
-    }
-    assert every == {name for name, row in rental.metrics.metrics.items() if row.counts}
+    metrics = rental.metrics.metrics
+    assert list_happenings(rental, metrics["bikes_dropped_total"])["drop"] == ("<reason>",)
+    assert list_happenings(rental, metrics["bike_seconds"])["lose"] == ("{size}", "lost")
+    assert list_happenings(rental, metrics["bikes_left_total"]) == {"create": ("{size}",)}
+    assert all(list_happenings(rental, row) for row in metrics.values() if row.counts)
 
 
 def test_every_possible_series() -> None:

@@ -13,8 +13,8 @@ import pytest
 from generated.objectqueue.records import RetryPolicy
 from runtime.call.conditions import Failure
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.stores.contract import LeaseProof, LeaseSettlement
 from runtime.stores.s3.client.objects import Entry, Place
-from runtime.stores.store import Exchanged, Held, LeaseStore, Settling
 from tests.runtime.stores.s3.kit import Process
 from tests.support.chaos import Chaos
 from tests.support.eventually import eventually
@@ -25,7 +25,7 @@ PATIENCE_S = 0.6
 """How long they wait for an answer that is delayed. For others it is longer: a busy machine harms nothing."""
 SLOW = RetryPolicy(initial_interval_ms=600_000, max_interval_ms=600_000, multiplier=1.0, jitter_percent=0.0)
 TRIES = 6
-FEW = 3
+FEW = 2
 """Ways of harming a flow in the quick form."""
 HARMS: dict[str, dict[str, Any]] = {
     "delayed until nobody waits": {"delay_s": 2 * PATIENCE_S},
@@ -70,42 +70,39 @@ class Runs:
         raise AssertionError("the store did not answer for long")
 
     async def submit(self, record: Any) -> None:
-        await self.retry(lambda: self.process.tasks.create_or_find(record, self.process.call()))
+        await self.retry(lambda: self.process.tasks.create(record, self.process.call()))
 
     async def work(self, record: Any, edge: str, **values: Any) -> Any:
         """Claim a task and settle it by an edge; return the outcome, or None if it was not claimed."""
-        claiming = self.process.tasks.taking(parts=[record.shard], kinds=[record.task_type])
+        tasks, call = self.process.tasks, self.process.call("worker")
 
-        async def claim() -> Exchanged[Any]:
-            return await claiming.exchange("worker", [], 1, self.process.call("worker"))
+        async def claim() -> list[Any]:
+            where, kinds = {"shard": record.shard}, [record.task_type]
+            return await tasks.claim("worker", 1, call, where=where, capabilities=kinds)
 
         for _ in range(TRIES):
-            claimed = (await self.retry(claim)).taken
+            claimed = await self.retry(claim)
             if claimed:
                 (mine,) = claimed
                 self.claims.append((mine.id, mine.attempt, mine.lease_id))
-                return await self.settle(claiming, mine, edge, values)
+                return await self.settle(mine, edge, values)
         return None
 
-    async def settle(self, claiming: LeaseStore[Any], mine: Any, edge: str, values: dict[str, str]) -> Any:
+    async def settle(self, mine: Any, edge: str, values: dict[str, str]) -> Any:
         """Settle as a worker does, which retries until it knows the outcome."""
-        final, target = edge == "fail", self.process.task.transition(edge).target
-        settling = Settling(mine.id, Held("worker", mine.attempt), target, values, final, edge)
+        asked = LeaseSettlement(mine.id, LeaseProof("worker", mine.attempt), edge, values)
 
         async def settle_once() -> Any:
-            (outcome,) = await claiming.settle_all([settling], self.process.call("worker"))
+            (outcome,) = await self.process.tasks.settle_many([asked], self.process.call("worker"))
             return outcome
 
         return await self.retry(settle_once)
 
     async def transition(self, record: Any, source: str, target: str) -> Any:
         """Transition as a client does: read first, and expect the state that was read."""
-        states = self.process.states
 
         async def step() -> Any:
-            return await self.process.tasks.move(
-                record.id, states[source], states[target], self.process.call()
-            )
+            return await self.process.move(record.id, source, target)
 
         return await self.retry(step)
 
@@ -115,8 +112,8 @@ async def _do_nothing(_direct: Process, _record: Any) -> None:
 
 
 async def _fail(direct: Process, record: Any) -> None:
-    await direct.tasks.move(record.id, direct.states["PENDING"], direct.states["FAILED"], direct.call())
-    await direct.tasks.drained()
+    await direct.move(record.id, "PENDING", "FAILED")
+    await direct.tasks.drain_indexes()
 
 
 FLOWS: dict[str, tuple[Any, Any, str]] = {
@@ -172,7 +169,7 @@ async def _play_with_faults(
             words = {**harm, "status": harm["status"][nth % 2]} if "status" in harm else harm
             rule = proxy.rule(nth=nth, **words)
             await act(runs, record)
-            await runs.process.tasks.drained()
+            await runs.process.tasks.drain_indexes()
             harmed += rule.matched >= nth
             ids.append(record.id)
         assert harmed >= 2
@@ -205,9 +202,9 @@ async def _recover(direct: Process, ids: list[str], runs: Runs) -> dict[str, lis
     if found:
         await _sweep(direct)
         direct.world.ahead_ms += 400_000
-        while await direct.tasks.sweep(direct.task.transition("retry"), direct.call("monitor")):
+        while await direct.tasks.run_due("retry", direct.call("monitor")):
             """Until there is none."""
-        await direct.tasks.drained()
+        await direct.tasks.drain_indexes()
     return found
 
 

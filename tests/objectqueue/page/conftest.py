@@ -60,7 +60,9 @@ def home(s3_raw: Any, s3_server: EmbeddedSeaweedfs) -> Iterator[str]:
     s3_raw.create_bucket(Bucket=name)
     for file, path in page_files("objectqueue").items():
         kind = mimetypes.guess_type(file)[0] or ""
-        s3_raw.put_object(Bucket=name, Key=f"ui/{file}", Body=path.read_bytes(), ContentType=kind)
+        # Cached, so that the visits of all tests load the files once.
+        options = {"ContentType": kind, "CacheControl": "max-age=600"}
+        s3_raw.put_object(Bucket=name, Key=f"ui/{file}", Body=path.read_bytes(), **options)
     statement = {
         "Effect": "Allow",
         "Principal": "*",

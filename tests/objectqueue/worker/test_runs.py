@@ -85,7 +85,7 @@ async def test_a_task_fails_after_max_retries(crew: Crew) -> None:
     await crew.wait_for_hint(key)
     async with crew.worker():
         task = await crew.wait_until_ended(key)
-        failed = await crew.tasks.find(states=[FAILED])
+        failed = (await crew.tasks.find(states=[FAILED])).records
     assert (task["status"], task["retry_count"], task["attempt"]) == ("Failed", 3, 4)
     assert task["last_error"] == "RuntimeError: run 4 fails"
     assert task["completed_at"] == task["updated_at"]
@@ -234,7 +234,7 @@ async def test_a_cancelled_run_is_stopped(crew: Crew, tmp_path: Path) -> None:
     key = await crew.submit("stuck", str(pid_file))
     async with crew.worker(QO_HEARTBEAT_SECONDS="0.2") as works:
         await eventually(lambda: pid_file.exists() and pid_file.read_text())
-        transitioned = await crew.tasks.move_to(key, FAILED, crew.call())
+        transitioned = await crew.tasks.transition(key, "cancel_running", crew.call())
         assert transitioned.applied
         await eventually(lambda: works.events("lease_lost"))
         await wait_until_gone(*map(int, pid_file.read_text().split()))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from runtime.stores.s3.claims.marks import Marks
+from runtime.stores.s3.claims.scan_cursors import ScanCursors
 from runtime.stores.s3.keys import minute
 from tests.support.eventually import eventually
 from tests.support.objectqueue.crew import Crew
@@ -17,7 +17,7 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 def test_a_cursor_is_before_all_remaining_entries() -> None:
     """Before the oldest entry that was read, and some minutes before now in any case."""
-    cursors = Marks()
+    cursors = ScanCursors()
     assert cursors.begin("0", NOW) is None
     cursors.over("0", NOW)
     assert cursors.begin("0", NOW) == minute(NOW - timedelta(minutes=2))
@@ -30,7 +30,7 @@ def test_a_cursor_is_before_all_remaining_entries() -> None:
 
 def test_the_whole_index_is_listed_from_time_to_time() -> None:
     """Also after a clock was set back."""
-    cursors = Marks()
+    cursors = ScanCursors()
     for later in (timedelta(0), timedelta(minutes=5), timedelta(0)):
         assert cursors.begin("0", NOW + later) is None
         cursors.over("0", NOW + later)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from generated.objectqueue.messages import FAILED
 from tests.support.eventually import eventually
 from tests.support.jobs.pids import wait_until_gone
 from tests.support.objectqueue.crew import Crew, Process, Skewed, parse_time
@@ -95,7 +94,7 @@ async def test_a_task_that_is_lost_during_the_stop_is_not_released(crew: Crew) -
     # It is signalled to stop, and releases only after the cancel.
     process.signal(signal.SIGSTOP)
     process.signal(signal.SIGTERM)
-    assert (await crew.tasks.move_to(key, FAILED, crew.call())).applied
+    assert (await crew.tasks.transition(key, "cancel_running", crew.call())).applied
     process.signal(signal.SIGCONT)
     assert await process.wait_for_exit() == 0
     assert crew.task(key)["status"] == "Failed"

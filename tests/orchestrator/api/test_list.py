@@ -61,7 +61,7 @@ def get_all(http: httpx.Client, **parameters: Any) -> list[dict[str, Any]]:
 
 def read_expected_ids(stack: Stack, where: str = "true") -> list[str]:
     """The ids that a listing should have, in its order."""
-    text = f"SELECT job_id FROM jobs WHERE {where} ORDER BY created_at DESC, job_id DESC"
+    text = f"SELECT job_id FROM jobs WHERE {where} ORDER BY created_at DESC, job_id"
     return [str(row["job_id"]) for row in stack.sql.rows(text)]
 
 
@@ -226,7 +226,7 @@ def test_a_token_is_only_a_position(stack_with_jobs: Stack) -> None:
     """A token says where the page before ended; the job of that position need not exist."""
     http = stack_with_jobs.api.http
     moment = datetime.fromisoformat(get_page(http, pageSize=10)["jobs"][9]["createdAt"])
-    token = f"{moment.timestamp():.6f}~00000000-0000-4000-8000-000000000000"
+    token = f"{moment.timestamp():.6f}~ffffffff-ffff-4fff-8fff-ffffffffffff"
     assert list_ids(get_all(http, pageSize=200))[10:] == list_ids(get_page(http, pageToken=token)["jobs"])
 
 

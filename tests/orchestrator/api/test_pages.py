@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from generated.orchestrator.system import SYSTEM
 from tests.orchestrator.conftest import NewDatabase
+from tests.support.deep import DEEP
 from tests.support.orchestrator.stack import Node, Stack, get, new_key, post, submit
 from tests.support.schemathesis_check import check_description
 
@@ -122,8 +123,12 @@ def test_the_page_loads_nothing_from_other_hosts(api: Node) -> None:
 
 @pytest.mark.req("ORC-X09", "ORC-075", "ORC-089", "ORC-096")
 def test_the_api_conforms_to_its_description(probed_stack: Stack, tmp_path: Path) -> None:
-    """Schemathesis looks for a request on which the two differ, also along the links."""
-    check_description(probed_stack.api.url, tmp_path, "--header", f"Authorization: Bearer {TOKEN}")
+    """Schemathesis looks for a request on which the two differ, also along the links.
+
+    The bounds of values are tried with `--deep`, and in every run in tests/runtime/transport/http.
+    """
+    header = ("--header", f"Authorization: Bearer {TOKEN}")
+    check_description(probed_stack.api.url, tmp_path, *header, bounds=DEEP)
     faults = [line for line in probed_stack.api.lines() if line["event"] == "rpc_fault"]
     assert faults == []
     assert json.loads(probed_stack.api.http.get("/readyz").text) == {"ready": True}

@@ -33,7 +33,7 @@ def test_a_blocking_function_costs_other_jobs_no_lease(fresh_crew: Crew) -> None
     (node,) = fresh_crew.start_workers(
         "blocked",
         WORKER_CONCURRENCY="2",
-        LEASE_RENEW_SECONDS="0.5",
+        LEASE_RENEW_SECONDS="0.2",
         JOB_TIMEOUT_SECONDS="600",
     )
     fresh_crew.wait_for_run(blocking)
@@ -50,7 +50,7 @@ def test_a_blocking_function_costs_other_jobs_no_lease(fresh_crew: Crew) -> None
         wait_until(
             lambda job=job: fresh_crew.wait_for_state(job, "RUNNING"),  # type: ignore[misc]
             "its lease was renewed several times since the loop is blocked",
-            lambda row, first=first: row["lease_expiry"] > first + timedelta(seconds=2),  # type: ignore[misc]
+            lambda row, first=first: row["lease_expiry"] > first + timedelta(seconds=0.7),  # type: ignore[misc]
         )
     fresh_crew.stage.open("unblock")
     for job in (blocking, neighbour):

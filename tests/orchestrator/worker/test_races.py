@@ -9,11 +9,12 @@ import asyncpg
 import pytest
 
 from generated.orchestrator.errors import LeaseLost
-from generated.orchestrator.lifecycle import JOB_FAIL
-from generated.orchestrator.messages import RETRY, SUCCESS
+from generated.orchestrator.lifecycle import JOB, JOB_FAIL
+from generated.orchestrator.messages import RETRY, RUNNING, SUCCESS
 from generated.orchestrator.records import JobRecord
+from runtime.stores.contract import LeaseProof, LeaseSettlement
 from runtime.stores.postgres import PostgresStore
-from runtime.stores.store import Held
+from runtime.stores.store import Busy
 from tests.support.chaos import Chaos
 from tests.support.orchestrator.worker_processes import Crew, make_call, open_store
 
@@ -22,11 +23,27 @@ JobStore = PostgresStore[JobRecord]
 ENDED = "SELECT lease_expiry <= clock_timestamp() FROM jobs"
 
 
-async def claim(store: JobStore, owner: str = "a") -> tuple[str, Held]:
+async def claim_one(store: JobStore, owner: str) -> JobRecord | None:
+    """Claim a job if there is one."""
+    claimed = await store.claim(owner, 1, WORKER)
+    return claimed[0] if claimed else None
+
+
+def settlement(job_id: str, target: int, lease: LeaseProof) -> LeaseSettlement:
+    """The end of a run."""
+    return LeaseSettlement(job_id, lease, JOB.edges[RUNNING, target].name, {"result": "1"})
+
+
+async def is_renewed(store: JobStore, job_id: str, lease: LeaseProof) -> bool:
+    """Renew a lease; whether it goes on."""
+    return await store.renew([(job_id, lease)]) != [None]
+
+
+async def claim(store: JobStore, owner: str = "a") -> tuple[str, LeaseProof]:
     """Claim a job."""
-    record = await store.acquire(owner, WORKER)
+    record = await claim_one(store, owner)
     assert record is not None
-    return record.job_id, Held(owner, record.attempt)
+    return record.job_id, LeaseProof(owner, record.attempt)
 
 
 @pytest.mark.chaos
@@ -37,14 +54,14 @@ def test_of_twenty_claims_of_one_job_one_succeeds(crew: Crew, chaos: Chaos) -> N
     async def race() -> None:
         async with AsyncExitStack() as stack:
             stores = [await stack.enter_async_context(open_store(crew.database)) for _ in range(20)]
-            await asyncio.gather(*(store.acquire("warm", WORKER) for store in stores))
+            await asyncio.gather(*(claim_one(store, "warm") for store in stores))
             for number, _ in enumerate(chaos.rounds(15)):
                 (job,) = await asyncio.to_thread(crew.insert_jobs)
-                claims = (store.acquire(f"{number}-{n}", WORKER) for n, store in enumerate(stores))
+                claims = (claim_one(store, f"{number}-{n}") for n, store in enumerate(stores))
                 got = [record for record in await asyncio.gather(*claims) if record is not None]
                 assert [record.job_id for record in got] == [job]
-                lease = Held(str(got[0].lease_owner), got[0].attempt)
-                assert await stores[0].settle(job, SUCCESS, lease, WORKER, result="1") == SUCCESS
+                lease = LeaseProof(str(got[0].lease_owner), got[0].attempt)
+                assert await stores[0].settle(settlement(job, SUCCESS, lease), WORKER) == SUCCESS
 
     asyncio.run(race())
 
@@ -61,11 +78,11 @@ def test_locked_rows_are_skipped(crew: Crew) -> None:
                 await other.execute(f"SELECT FROM jobs WHERE job_id = '{oldest}' FOR UPDATE")
                 key, lease = await claim(store)
                 assert key == newer
-                assert await store.acquire("a", WORKER) is None
+                assert await claim_one(store, "a") is None
             key, lease = await claim(store)
             assert key == oldest
             for each in (oldest, newer):
-                await store.settle(each, SUCCESS, lease, WORKER, result="1")
+                await store.settle(settlement(each, SUCCESS, lease), WORKER)
         await other.close()
 
     asyncio.run(play())
@@ -93,31 +110,32 @@ def test_only_the_lease_owner_may_write(crew: Crew) -> None:
     """Another owner, an older attempt and an expired lease change nothing, by no renewal and no outcome."""
     job = crew.insert_job()
 
-    async def expect_refusal(store: JobStore, lease: Held) -> None:
+    async def expect_refusal(store: JobStore, lease: LeaseProof) -> None:
         before = await asyncio.to_thread(crew.sql.job, job)
-        assert not await store.renew(job, lease)
+        assert not await is_renewed(store, job, lease)
         for target in (SUCCESS, RETRY):
             with pytest.raises(LeaseLost):
-                await store.settle(job, target, lease, WORKER)
+                await store.settle(settlement(job, target, lease), WORKER)
         assert await asyncio.to_thread(crew.sql.job, job) == before
 
     async def play() -> None:
         async with open_store(crew.database, LEASE_SECONDS="60") as store:
             _, lease = await claim(store)
-            assert await store.sweep(JOB_FAIL, REAPER) == 0, (
+            assert await store.run_due(JOB_FAIL.name, REAPER) == 0, (
                 "a lease that goes on is none of the reaper's business"
             )
-            for wrong in (Held("b", lease.fence), Held(lease.owner, lease.fence - 1), Held(lease.owner, 9)):
+            wrong_fences = (LeaseProof(lease.owner, lease.fence + 1), LeaseProof(lease.owner, 9))
+            for wrong in (LeaseProof("b", lease.fence), *wrong_fences):
                 await expect_refusal(store, wrong)
-            assert await store.renew(job, lease)
+            assert await is_renewed(store, job, lease)
             await asyncio.to_thread(crew.expire, job)
             await expect_refusal(store, lease)
-            assert await store.sweep(JOB_FAIL, REAPER) == 1
+            assert await store.run_due(JOB_FAIL.name, REAPER) == 1
             await expect_refusal(store, lease)
             await asyncio.to_thread(crew.transition, job, "QUEUED")
             _, again = await claim(store)
             await expect_refusal(store, lease)
-            assert await store.settle(job, SUCCESS, again, WORKER, result="1") == SUCCESS
+            assert await store.settle(settlement(job, SUCCESS, again), WORKER) == SUCCESS
             for late in (lease, again):
                 await expect_refusal(store, late)
 
@@ -141,7 +159,7 @@ def test_a_write_that_waits_for_a_lock_beyond_the_lease_is_refused(crew: Crew, t
                 await asyncio.to_thread(crew.sql.run, f"UPDATE jobs SET lease_expiry = {ends}")
                 async with other.transaction():
                     await other.execute(f"SELECT FROM jobs WHERE job_id = '{job}' FOR UPDATE")
-                    writing = asyncio.create_task(store.settle(job, target, lease, WORKER))
+                    writing = asyncio.create_task(store.settle(settlement(job, target, lease), WORKER))
                     has_waited = await _is_blocked(crew, writing)
                     while not await other.fetchval(f"{ENDED} WHERE job_id = '{job}'"):
                         await asyncio.sleep(0.05)
@@ -149,7 +167,7 @@ def test_a_write_that_waits_for_a_lock_beyond_the_lease_is_refused(crew: Crew, t
                 with pytest.raises(LeaseLost):
                     await writing
             assert (await asyncio.to_thread(crew.sql.job, job))["state"] == "RUNNING"
-            assert await store.sweep(JOB_FAIL, REAPER) == 1
+            assert await store.run_due(JOB_FAIL.name, REAPER) == 1
         await other.close()
 
     asyncio.run(play())
@@ -166,10 +184,10 @@ def test_a_locked_row_does_not_end_a_lease(crew: Crew) -> None:
             _, lease = await claim(store)
             async with other.transaction():
                 await other.execute(f"SELECT FROM jobs WHERE job_id = '{job}' FOR UPDATE")
-                with pytest.raises(Exception, match="cannot reach its database now"):
-                    await store.renew(job, lease)
-            assert await store.renew(job, lease)
-            await store.settle(job, SUCCESS, lease, WORKER, result="1")
+                (outcome,) = await store.renew([(job, lease)])
+                assert isinstance(outcome, Busy)
+            assert await is_renewed(store, job, lease)
+            await store.settle(settlement(job, SUCCESS, lease), WORKER)
         await other.close()
 
     asyncio.run(play())
@@ -186,7 +204,7 @@ def test_five_reapers_count_an_expiry_once(crew: Crew) -> None:
             for _ in jobs:
                 key, _ = await claim(stores[0])
                 await asyncio.to_thread(crew.expire, key)
-            swept = await asyncio.gather(*(store.sweep(JOB_FAIL, REAPER) for store in stores))
+            swept = await asyncio.gather(*(store.run_due(JOB_FAIL.name, REAPER) for store in stores))
             assert sum(swept) == 3
 
     asyncio.run(play())
@@ -203,9 +221,9 @@ def test_reaper_and_late_outcome_never_both_win(crew: Crew, chaos: Chaos) -> Non
     """At the very end of a lease either the outcome is written or the expiry is counted."""
     won = {"worker": 0, "reaper": 0}
 
-    async def write(store: JobStore, job: str, lease: Held) -> bool:
+    async def write(store: JobStore, job: str, lease: LeaseProof) -> bool:
         try:
-            await store.settle(job, SUCCESS, lease, WORKER, result="1")
+            await store.settle(settlement(job, SUCCESS, lease), WORKER)
         except LeaseLost:
             return False
         return True
@@ -244,4 +262,4 @@ async def _is_blocked(crew: Crew, writing: asyncio.Task[int]) -> bool:
 
 
 async def _sweep(store: JobStore) -> int:
-    return await store.sweep(JOB_FAIL, REAPER)
+    return await store.run_due(JOB_FAIL.name, REAPER)

@@ -13,7 +13,7 @@ from tests.support.orchestrator.stack import Node, wait_until
 from tests.support.orchestrator.worker_processes import LONG_LEASES, Crew, wait_for_lines
 
 POLL_S = 0.2
-CLAIM = "FOR UPDATE SKIP LOCKED"
+CLAIM = "FOR UPDATE OF jobs SKIP LOCKED"
 """Only the statement that claims has it; due rows are locked less strictly."""
 
 

@@ -96,7 +96,7 @@ def test_a_worker_that_has_lost_a_lease_stops_the_run(fresh_crew: Crew) -> None:
 @pytest.mark.req("ORC-121", "ORC-034")
 def test_the_lease_of_a_long_run_is_renewed(fresh_crew: Crew) -> None:
     """It is renewed beyond its first expiry; the row has no other change, and it is run once."""
-    fresh_crew.start_workers("patient", LEASE_SECONDS="15")
+    fresh_crew.start_workers("patient", LEASE_SECONDS="6")
     job = fresh_crew.insert_job(gate="long")
     fresh_crew.wait_for_run(job)
     past = "SELECT clock_timestamp() > min(lease_expiry) + interval '0.5 s' FROM versions WHERE job_id = "
@@ -143,7 +143,7 @@ def test_wrong_clocks_change_nothing(fresh_crew: Crew) -> None:
     assert all(before < fresh_crew.sql.job(job)["created_at"] < after for job in jobs)
     assert {run.worker for run in fresh_crew.stage.runs(BEGUN)} == {"ahead", "behind"}
     # A lease of 60 s ends so late only because it was renewed.
-    renewed = "SELECT bool_and(lease_expiry > updated_at + interval '64 s') FROM jobs"
+    renewed = "SELECT bool_and(lease_expiry > updated_at + interval '61.5 s') FROM jobs"
     wait_until(lambda: fresh_crew.sql.value(renewed), "both leases were renewed again and again")
     assert fresh_crew.states() == {"RUNNING": 2}
     fresh_crew.stage.open("clocks")

@@ -48,7 +48,7 @@ def test_a_running_task_is_cancelled(queue: Queue) -> None:
     assert claimed["task_id"] == task
     assert queue.poll(worker, 1) == []
     assert expect_success(queue.cancel(task))["status"] == "cancelled"
-    beat = expect_success(queue.beat(worker, 1))
+    beat = expect_success(queue.beat(worker, 1, running=[task]))
     assert (beat["acknowledged"], beat["stop"]) == (True, [task])
     assert expect_success(queue.beat(worker))["stop"] == []
     expect_refusal(queue.report(worker, claimed, result={}), 409, "STALE_ATTEMPT")

@@ -15,8 +15,8 @@ from generated.priority.messages import HIGH, SubmitTaskRequest
 from handlers.priority.producer import BlockingProducer, Producer, task
 from runtime.call.conditions import Condition
 from runtime.embedded.redis import EmbeddedRedis
+from runtime.stores.redis.codec import unpack_fields
 from runtime.stores.redis.connection.blocking import BlockingLine
-from runtime.stores.redis.given import unpacked
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.priority.stack import Queue, Servers, Stack, expect_success, wait_until
 
@@ -200,7 +200,7 @@ def test_an_interrupted_submit_does_not_affect_the_next(
         own_producer.submit(task("second"))
     third = own_producer.submit(task("third"))
     with Redis.from_url(own_redis.url, decode_responses=True) as there:
-        assert unpacked(there.hgetall(f"tasks:{third}"))["task_type"] == "third"
+        assert unpack_fields(there.hgetall(f"tasks:{third}"))["task_type"] == "third"
     assert len(list_waiting(own_redis)) == 3
 
 
@@ -209,11 +209,18 @@ def test_a_fork_has_a_connection_of_its_own(
 ) -> None:
     """In another process the producer does not use the socket of the first one."""
     own_producer.submit(task("parent"))
-    before = own_producer._tasks._channel._stores._servers[own_redis.url]._lines["main"]
+    before = list_connections(own_redis)
     monkeypatch.setattr("runtime.stores.redis.connection.blocking.os.getpid", lambda: -1)
     own_producer.submit(task("child"))
-    assert own_producer._tasks._channel._stores._servers[own_redis.url]._lines["main"] is not before
+    assert list_connections(own_redis) - before
     assert len(list_waiting(own_redis)) == 2
+
+
+def list_connections(server: EmbeddedRedis) -> set[int]:
+    """The connections that others have to a server."""
+    with Redis.from_url(server.url, decode_responses=True) as there:
+        own = there.client_id()
+        return {int(each["id"]) for each in there.client_list()} - {own}
 
 
 def lose_next_answer(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from generated.priority.errors import UpstreamUnavailable
+from generated.priority.lifecycle import TASK_COMPLETE
 from generated.priority.messages import (
     COMPLETED,
     EXECUTING,
@@ -30,8 +31,8 @@ from handlers.priority.manager import Manager
 from handlers.priority.manager_lease_store import ManagerLeaseStore
 from handlers.priority.registration import Registration
 from handlers.priority.worker import Worker
+from runtime.stores.contract import LeaseProof, LeaseSettlement
 from runtime.stores.redis.connection.server import Unavailable
-from runtime.stores.store import Held, Settling
 from tests.priority.conftest import NewServers
 from tests.runtime.stores.redis.kit import WORLD, Kit
 from tests.support.eventually import eventually
@@ -104,14 +105,18 @@ class Scene:
     async def start_waiting(self, lane: ManagerLeaseStore) -> asyncio.Task[bool]:
         """Let a lane wait for a task until the manager knows of it."""
         await lane.exchange("", [], 10, self.call)
-        waiting = asyncio.create_task(lane.awaited(60))
-        while not await self.kit.redis.exists("queue:idle"):
-            assert not waiting.done()
-            await asyncio.sleep(0.005)
+        before = await self._count_calls()
+        waiting = asyncio.create_task(lane.wait(60))
+        await eventually(self._count_calls, "it has found nothing", lambda calls: calls > before)
+        assert not waiting.done()
         return waiting
 
+    async def _count_calls(self) -> int:
+        stats: dict[str, Any] = await self.kit.redis.info("commandstats")
+        return int(stats["cmdstat_evalsha"]["calls"])
+
     async def claim(self, lane: ManagerLeaseStore) -> list[AssignedTask]:
-        return list((await lane.exchange("", [], 10, self.call)).taken)
+        return list((await lane.exchange("", [], 10, self.call)).claimed)
 
     async def claim_without_answer(self, lane: ManagerLeaseStore) -> None:
         """Tasks are claimed, and the worker never gets the answer."""
@@ -123,6 +128,12 @@ class Scene:
     async def read_state(self, key: str) -> tuple[int, int, int]:
         task = await self.kit.task(key)
         return task.status, task.attempt, task.retry_count
+
+
+def make_settlement(worker: Registration, task: AssignedTask) -> LeaseSettlement:
+    """The settlement of a task that its worker has done."""
+    lease = LeaseProof(worker.worker_id, task.attempt)
+    return LeaseSettlement(task.task_id, lease, TASK_COMPLETE.name, {"result": "{}"})
 
 
 @pytest.fixture
@@ -175,7 +186,7 @@ async def test_an_assignment_that_the_manager_never_got_is_requeued(scene: Scene
     lane, settled = scene.make_lane(worker), await scene.kit.add()
     (mine,) = await scene.claim(lane)
     lost, regular = await scene.kit.add(), worker.next_heartbeat_at
-    settling = Settling(mine.task_id, Held(worker.worker_id, mine.attempt), COMPLETED, {"result": "{}"})
+    settling = make_settlement(worker, mine)
     run = server.run
 
     async def lose_assignment(commands: Any, *, repeatable: bool = False, line: str = "main") -> Any:
@@ -192,36 +203,12 @@ async def test_an_assignment_that_the_manager_never_got_is_requeued(scene: Scene
     assert not claimed and isinstance(away, UpstreamUnavailable)
     assert await scene.read_state(lost.task_id) == (EXECUTING, 1, 0)
     assert worker.next_heartbeat_at < regular, "it does not wait as long as usual"
-    assert await lane.settle_all([settling], scene.call) == [COMPLETED]
+    assert await lane.settle_many([settling], scene.call) == [COMPLETED]
     await worker.send_heartbeat()
     await worker.send_heartbeat()
     assert await scene.read_state(settled.task_id) == (COMPLETED, 1, 0)
     assert await scene.read_state(lost.task_id) == (QUEUED, 1, 1)
     await scene.kit.sound()
-
-
-@pytest.mark.req("PQ-137")
-async def test_a_direct_assignment_that_never_arrived_is_requeued(scene: Scene) -> None:
-    """Its creation leased it to the worker that waited, and the connection broke before the notification."""
-    worker, kit = await scene.register_worker(), scene.kit
-    lane = scene.make_lane(worker, wait_s=60.0)
-    waiting = await scene.start_waiting(lane)
-    await kit.add()
-    await waiting
-    (running,) = worker.leases
-    waiting, regular = await scene.start_waiting(lane), worker.next_heartbeat_at
-    (channel,) = kit.tasks._bell._others
-    kit.tasks._bell._others[channel] = lambda _: None
-    lost = await kit.add()
-    assert await scene.read_state(lost.task_id) == (EXECUTING, 1, 0)
-    await kit.redis.client_kill_filter(_type="pubsub")
-    await waiting
-    assert worker.next_heartbeat_at < regular, "it does not wait as long as usual"
-    await worker.send_heartbeat()
-    await worker.send_heartbeat()
-    assert await scene.read_state(lost.task_id) == (QUEUED, 1, 1)
-    assert await scene.read_state(running[0]) == (EXECUTING, 1, 0)
-    await kit.sound()
 
 
 async def test_an_assignment_during_shutdown_is_released(scene: Scene) -> None:
@@ -259,8 +246,8 @@ async def test_an_assignment_in_flight_does_not_count_as_lost(scene: Scene) -> N
     for _ in range(3):
         await worker.send_heartbeat()
     assert list(scene.link.beats[-1].running) == [mine.task_id]
-    settling = Settling(mine.task_id, Held(worker.worker_id, mine.attempt), COMPLETED, {"result": "{}"})
-    assert await lane.settle_all([settling], scene.call) == [COMPLETED]
+    settling = make_settlement(worker, mine)
+    assert await lane.settle_many([settling], scene.call) == [COMPLETED]
     await scene.kit.sound()
 
 
@@ -311,15 +298,15 @@ async def test_a_result_that_is_not_reported_yet_stays_in_the_heartbeat(scene: S
     lane, task = scene.make_lane(worker), await scene.kit.add()
     (mine,) = await scene.claim(lane)
     await worker.send_heartbeat()
-    settling = Settling(mine.task_id, Held(worker.worker_id, mine.attempt), COMPLETED, {"result": "{}"})
+    settling = make_settlement(worker, mine)
     scene.link.is_cut = True
-    (away,) = await lane.settle_all([settling], scene.call)
+    (away,) = await lane.settle_many([settling], scene.call)
     assert isinstance(away, UpstreamUnavailable)
     for _ in range(3):
         await worker.send_heartbeat()
     assert await scene.read_state(task.task_id) == (EXECUTING, 1, 0)
     scene.link.is_cut = False
-    assert await lane.settle_all([settling], scene.call) == [COMPLETED]
+    assert await lane.settle_many([settling], scene.call) == [COMPLETED]
     await worker.send_heartbeat()
     assert await scene.read_state(task.task_id) == (COMPLETED, 1, 0)
 

@@ -97,8 +97,9 @@ def test_a_long_poll_returns_a_new_task_at_once(queue: Queue) -> None:
     assert queue.poll(worker, 1, wait_ms=300) == []
     assert time.monotonic() - began > 0.29  # A timer may be a part of a millisecond early.
     with ThreadPoolExecutor(1) as pool:
+        before = queue.calls("evalsha")
         polling = pool.submit(queue.poll, worker, 1, wait_ms=20_000)
-        wait_until(lambda: queue.is_waiting(worker), "the poll waits")
+        wait_until(lambda: queue.calls("evalsha") > before, "the poll has found nothing")
         task = queue.submit()
         assert [each["task_id"] for each in polling.result()] == [task]
     expect_refusal(queue.ask(worker, "poll", available_capacity=1, wait_ms=20001), 400, "VALIDATION_ERROR")

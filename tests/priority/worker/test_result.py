@@ -235,7 +235,7 @@ def test_a_run_past_its_deadline_is_requeued(fresh: Stack) -> None:
     queue.claim(worker)
     short = queue.submit(timeout_seconds=100)
     claimed = queue.claim(worker)
-    assert expect_success(queue.beat(worker, 2))["stop"] == []
+    assert expect_success(queue.beat(worker, 2, running=[long, short]))["stop"] == []
     queue.run_out_of_time(short)
     task_view = wait_until(
         lambda: queue.get(short), "it is queued again", lambda seen: seen["status"] == "queued"
@@ -243,5 +243,5 @@ def test_a_run_past_its_deadline_is_requeued(fresh: Stack) -> None:
     assert (task_view["retry_count"], task_view["timeout_seconds"]) == (1, 150)
     assert task_view["error"] == {"message": "the task ran out of time", "retriable": True}
     assert queue.status(long) == "executing"
-    assert expect_success(queue.beat(worker, 2))["stop"] == [short]
+    assert expect_success(queue.beat(worker, 2, running=[long, short]))["stop"] == [short]
     expect_refusal(queue.report(worker, claimed), 409, "STALE_ATTEMPT")

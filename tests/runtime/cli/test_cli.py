@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -31,7 +32,7 @@ from runtime.cli.fields import build_request, list_request_fields, make_singular
 from runtime.cli.show import AnswerFormat, show
 from runtime.cli.watch import NotFinal, find_watch, wait_until_final
 from tests.runtime.hand_world import HandWorld, make_call
-from tests.runtime.launch.up import up
+from tests.support.taskqueue.forked_deployments import launched_by_fork
 
 pytestmark = pytest.mark.xdist_group("cli")
 
@@ -43,10 +44,15 @@ PATIENCE_MS = "60000"
 
 
 @pytest.fixture(scope="module")
-def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The variables of a client, by the ready line of the launcher."""
-    with up(tmp_path_factory.mktemp("cli"), "taskqueue.microservices") as running:
-        yield running.ready["env"]
+def env() -> Iterator[dict[str, str]]:
+    """The variables of a client, as the launcher prints them."""
+    with asyncio.Runner() as runner:
+        opened = launched_by_fork("taskqueue.microservices", tls=True)
+        running = runner.run(opened.__aenter__())
+        try:
+            yield {**running.env}
+        finally:
+            runner.run(opened.__aexit__(None, None, None))
 
 
 def run(*arguments: str, env: dict[str, str] | None = None) -> Result:

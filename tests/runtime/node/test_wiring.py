@@ -8,10 +8,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from generated.studio.clients import LedgerServiceClient
-from generated.studio.lifecycle import FILM
 from generated.studio.services import LedgerService
 from generated.studio.settings import DeskSettings, LedgerSettings, RackSettings
 from generated.studio.system import SYSTEM
@@ -19,12 +17,12 @@ from handlers.studio.desk import Desk
 from handlers.studio.ledger import FilmRecord, Ledger
 from handlers.studio.printer import Printer
 from runtime.call import Channel
-from runtime.model.lifecycles import Kept
 from runtime.model.system import System
-from runtime.node.wiring import Wiring, WiringError, handler_class, make_memory_stores
+from runtime.node.wiring import Wiring, WiringError, handler_class
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import EntityStore
 from runtime.stores.memory import MemoryStore
+from runtime.stores.node_stores import Stores
 from runtime.world import World
 from tests.runtime.hand_world import HandWorld
 
@@ -43,13 +41,12 @@ class Recorded:
     def __init__(self, system: System = SYSTEM) -> None:
         self.asked: list[tuple[str, str]] = []
         self.world = HandWorld()
-        metrics = Metrics()
         self.wiring = Wiring(
             system,
             self.world,
             VALUES,
             self.channel_for,
-            make_memory_stores(SYSTEM, self.world, metrics, VALUES),
+            Stores(SYSTEM, self.world, Metrics(), VALUES, "node"),
         )
 
     def channel_for(self, component: str, service: str) -> Channel:
@@ -138,13 +135,6 @@ def test_a_store_belongs_to_its_holder(odd: type[Any]) -> None:
 
     odd.__init__ = init
     assert refusal() == "rack asks for a store and holds 0 kinds of entity; it must be one."
-
-
-def test_what_a_server_keeps_is_not_in_memory() -> None:
-    """The store of the one contract is that in memory; others have protocols of their own."""
-    kept = replace(FILM, kept=Kept(store="postgres", url="", table="", history=""))
-    with pytest.raises(WiringError, match="ledger asks for an EntityStore of what is not kept in memory"):
-        Recorded(replace(SYSTEM, lifecycles={"film": kept})).wiring.make("ledger")
 
 
 def test_the_settings_of_another_component_are_not_to_be_had(odd: type[Any]) -> None:

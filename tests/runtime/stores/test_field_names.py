@@ -13,17 +13,12 @@ from codegen.emit.sql.names import RESERVED
 from handlers.priority.manager_lease_store import ManagerLeaseStore
 from runtime.call.conditions import Condition
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.stores.contract import EntityStore
-from runtime.stores.file_store import FileStore
+from runtime.stores.contract import EntityStore, LeaseProof, LeaseSettlement
 from runtime.stores.memory import MemoryStore
-from runtime.stores.object_store import ObjectStore
 from runtime.stores.postgres import PostgresStore
-from runtime.stores.postgres.claims.leases import Leases
 from runtime.stores.redis import RedisStore
-from runtime.stores.s3.claims.taking import Taking
 from runtime.stores.s3.store import S3Store
 from runtime.stores.sqlite import SqliteStore
-from runtime.stores.store import IndexedStore, KeptStore, LeaseStore, Settling, Store
 from tests.support.specs.harbour import FIELDS, WORLD, Quay, harbour, new_database, quays
 from tests.support.specs.reserved_words import SQLITE_KEYWORDS, fields_of, texts_below, words_of
 
@@ -34,8 +29,8 @@ IN_ONE_CALL = 75
 
 BUILTINS = ("self", "cls", "str", "int", "bool", "float", "bytes")
 TAKE_FIELDS = (
-    *(EntityStore, Store, LeaseStore, KeptStore, IndexedStore, FileStore, ObjectStore),
-    *(MemoryStore, PostgresStore, RedisStore, SqliteStore, S3Store, Leases, Taking, ManagerLeaseStore),
+    EntityStore,
+    *(MemoryStore, PostgresStore, RedisStore, SqliteStore, S3Store, ManagerLeaseStore),
 )
 """What is given fields by their names, which a spec chooses."""
 MANY = 20
@@ -84,17 +79,17 @@ async def test_every_word_where_entities_are_created_by_a_function(
                 barge = stores["barge"]
                 given = {each: f"the {each}" for each in more if each not in barge.usual}
                 asked = [barge.make(**given), barge.make(**given)]
-                table = barge.store._table
-                takes = table.statements["create_look"].takes
+                store = barge.store
+                takes = store._statements["create_look"].takes
                 values = {
                     each: [getattr(one, each.removeprefix("record_")) for one in asked]
                     for each in takes
                     if each != "actor"
                 }
-                assert (await table.run("create_look", actor="quay", **values))[0][0] is None
-                known = (await table.run("create_look", actor="quay", **values))[0][0]
+                assert (await store._run("create_look", actor="quay", **values))[0][0] is None
+                known = (await store._run("create_look", actor="quay", **values))[0][0]
                 assert [str(each) for each in known] == [each.crate_id for each in asked]
-                lifted = await barge.store.acquire("c1", barge.call)
+                (lifted,) = await store.claim("c1", 1, barge.call)
                 assert {each: getattr(lifted, each) for each in given} == given
 
 
@@ -150,7 +145,7 @@ def test_a_condition_may_have_a_field_of_any_name() -> None:
 
 
 async def live(quay: Quay, more: list[str]) -> None:
-    """Creates, finds, moves, takes, settles and deletes; every field has its own value all the time."""
+    """Create, find, move, claim, settle and delete; every field has its own value all the time."""
     store, words, remark = quay.store, quay.words, quay.name("remark")
     given = {
         **{quay.name(each): f"the {each}" for each in ("kind", "queue", "note")},
@@ -160,39 +155,41 @@ async def live(quay: Quay, more: list[str]) -> None:
     def check(record: Any) -> None:
         assert {each: getattr(record, each) for each in given} == given
 
-    made = await store.create(quay.record(**{**fields_with(quay), **given}), quay.call)
-    other = await store.create(quay.make(), quay.call)
+    def lease(record: Any) -> LeaseProof:
+        return LeaseProof(quay.get(record, "crane"), quay.get(record, "lifts"))
+
+    made = (await store.create(quay.record(**{**fields_with(quay), **given}), quay.call)).record
+    other = (await store.create(quay.make(), quay.call)).record
     key, label = quay.get(made, "crate_id"), quay.get(made, "label")
     check(made)
-    check((await store.create_or_find(quay.make(label=label), quay.call))[0])
+    check((await store.create(quay.make(label=label), quay.call)).record)
     check(await store.get(key))
-    assert await store.find(equal=given) == [made]
+    assert (await store.find(equal=given)).records == [made]
     for each in given:
-        assert await store.find(equal={**given, each: "another"}) == []
+        assert (await store.find(equal={**given, each: "another"})).records == []
         if len(given) > MANY:
             break
-    page, _ = await store.page([], 0, 5, newest_first=False)
-    assert {quay.get(each, "crate_id") for each in page} == {key, quay.get(other, "crate_id")}
-    assert (await store.move(key, words.LANDED, words.READY, quay.call, **{remark: "seen"})).applied
-    lifted = await store.acquire("c1", quay.call)
+    page = await store.find(size=5, newest_first=False)
+    assert {quay.get(each, "crate_id") for each in page.records} == {key, quay.get(other, "crate_id")}
+    edge = store.edge_between(words.LANDED, words.READY, quay.call)
+    assert (await store.transition(key, edge.name, quay.call, given={remark: "seen"})).applied
+    (lifted,) = await store.claim("c1", 1, quay.call)
     check(lifted)
-    assert await store.renew(key, quay.make_lease(lifted))
-    dropped = await store.settle(key, words.SWAYING, quay.make_lease(lifted), quay.call, **{remark: "oh"})
+    assert await store.renew([(key, lease(lifted))]) != [None]
+    drop = store.edge_between(words.LIFTED, words.SWAYING, quay.call).name
+    dropped = await store.settle(LeaseSettlement(key, lease(lifted), drop, {remark: "oh"}), quay.call)
     assert dropped == words.SWAYING
     quay.pass_time()
-    edges = {edge.name: edge for edge in store._lifecycle.edges.values()}
-    assert await store.sweep(edges["settle_down"], quay.call) == 1
-    again = await store.acquire("c2", quay.call)
+    assert await store.run_due("settle_down", quay.call) == 1
+    (again,) = await store.claim("c2", 1, quay.call)
     check(again)
-    if hasattr(store, "exchange"):
-        settling = Settling(key, quay.make_lease(again), words.SHIPPED, {remark: "away"})
-        assert (await store.exchange("c2", [settling], 0, quay.call)).outcomes == [words.SHIPPED]
-    else:
-        await store.settle(key, words.SHIPPED, quay.make_lease(again), quay.call, **{remark: "away"})
+    ship = store.edge_between(words.LIFTED, words.SHIPPED, quay.call).name
+    settlement = LeaseSettlement(key, lease(again), ship, {remark: "away"})
+    assert (await store.exchange("c2", [settlement], 0, quay.call)).outcomes == [words.SHIPPED]
     shipped = await store.get(key)
     check(shipped)
     assert [quay.get(shipped, each) for each in ("remark", "lifts", "drops")] == ["away", 2, 1]
-    assert [each.target for each in await store.history(key)][-1] == "SHIPPED"
+    assert [each.target for each in await store.history(key)][-1] == words.SHIPPED
     quay.pass_time()
     assert await store.purge(0.0, quay.call) == 1
     assert await store.get(key) is None

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.stores.store import Settling
+from runtime.stores.contract import LeaseSettlement
 from tests.support.specs.harbour import WORLD, Quay, harbour, new_database, quays
 
 SYSTEM = "harbour_order"
@@ -48,26 +48,25 @@ async def test_every_way_of_reading_gives_each_field_its_own_value(
     quay = stores[entity]
     store, words = quay.store, quay.words
     asked = quay.make(**GIVEN)
-    made, is_new = await store.create_or_find(asked, quay.call)
+    made, is_new, *_ = await store.create(asked, quay.call)
     assert is_new
     assert given(made) == given(asked)
-    again, is_new = await store.create_or_find(quay.make(label=asked.label), quay.call)
-    assert (is_new, again) == (False, made)
+    assert await store.create(quay.make(label=asked.label), quay.call) == (made, False, False, None)
     key = made.crate_id
     assert await store.get(key) == made
-    assert await store.find(equal={"kind": "a kind"}) == [made]
-    assert await store.find(equal={"queue": "a kind"}) == []
-    assert await store.page([words.LANDED], 0, 5, newest_first=True) == ([made], False)
-    assert (await store.move(key, words.LANDED, words.READY, quay.call, remark="seen")).applied
-    lifted = await store.acquire("c1", quay.call)
+    assert (await store.find(equal={"kind": "a kind"})).records == [made]
+    assert (await store.find(equal={"queue": "a kind"})).records == []
+    edge = store.edge_between(words.LANDED, words.READY, quay.call).name
+    assert (await store.transition(key, edge, quay.call, given={"remark": "seen"})).applied
+    (lifted,) = await store.claim("c1", 1, quay.call)
     assert given(lifted) == given(asked)
     assert (lifted.crane, lifted.lifts, lifted.drops, lifted.remark) == ("c1", 1, 0, "seen")
     assert lifted.lifted_until > lifted.changed_at
-    assert await store.renew(key, quay.make_lease(lifted))
-    renewed = await store.get(key)
+    (renewed,) = await store.renew([(key, quay.make_lease(lifted))])
     assert replace(renewed, lifted_until=lifted.lifted_until) == lifted
-    swaying = await store.settle(key, words.SWAYING, quay.make_lease(lifted), quay.call, remark="oh")
-    assert swaying == words.SWAYING
+    edge = store.edge_between(words.LIFTED, words.SWAYING, quay.call).name
+    asked_for = LeaseSettlement(key, quay.make_lease(lifted), edge, {"remark": "oh"})
+    assert await store.settle(asked_for, quay.call) == words.SWAYING
     dropped = await store.get(key)
     assert given(dropped) == given(asked)
     assert (dropped.crane, dropped.lifts, dropped.drops, dropped.remark) == (None, 1, 1, "oh")
@@ -79,11 +78,13 @@ async def test_what_is_settled_and_what_is_taken_in_one_step_keep_their_values(
 ) -> None:
     quay = stores["barge"]
     store, words = quay.store, quay.words
-    first, second = [await store.create(quay.make(**GIVEN), quay.call) for _ in range(2)]
+    first, second = [(await store.create(quay.make(**GIVEN), quay.call)).record for _ in range(2)]
+    edge = store.edge_between(words.LANDED, words.READY, quay.call).name
     for each in (first, second):
-        await store.move(each.crate_id, words.LANDED, words.READY, quay.call)
-    taken = await store.acquire("c1", quay.call)
-    settling = Settling(taken.crate_id, quay.make_lease(taken), words.SHIPPED, {"remark": "away"})
+        await store.transition(each.crate_id, edge, quay.call)
+    (taken,) = await store.claim("c1", 1, quay.call)
+    edge = store.edge_between(words.LIFTED, words.SHIPPED, quay.call).name
+    settling = LeaseSettlement(taken.crate_id, quay.make_lease(taken), edge, {"remark": "away"})
     (next_one,), outcomes = await store.exchange("c2", [settling], 0, quay.call)
     assert outcomes == [words.SHIPPED]
     assert (given(next_one), next_one.crane) == (given(second), "c2")
@@ -98,11 +99,11 @@ async def test_an_entity_without_any_transition_is_created_and_read(
 ) -> None:
     quay = stores[entity]
     asked = quay.record(mark_id=WORLD.new_id(), colour="red")
-    made = await quay.store.create(asked, quay.call)
+    made = (await quay.store.create(asked, quay.call)).record
     assert (made.mark_id, made.colour, made.state) == (asked.mark_id, "red", quay.words.LIT)
     assert await quay.store.get(asked.mark_id) == made
-    assert await quay.store.find(equal={"colour": "red"}) == [made]
-    assert await quay.store.find(equal={"colour": "green"}) == []
+    red, green = [await quay.store.find(equal={"colour": each}) for each in ("red", "green")]
+    assert [*red.records, *green.records] == [made]
 
 
 def given(record: Any) -> dict[str, Any]:

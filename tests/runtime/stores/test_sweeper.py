@@ -12,7 +12,7 @@ from generated.orchestrator.lifecycle import JOB_ACCEPT, JOB_FAIL
 from generated.orchestrator.messages import CREATED, QUEUED, RETRY, RUNNING
 from runtime.call import Call
 from runtime.model.lifecycles import Transition
-from runtime.stores.postgres import sweeping
+from runtime.stores.postgres import due_transitions
 from runtime.stores.sweeper import Sweep, sweep_all, sweep_regularly
 from runtime.world import RealWorld
 from tests.runtime.stores.postgres.conftest import folder, kit, make_kit, server, url
@@ -26,7 +26,7 @@ def due(kit: Kit, edge: Transition) -> Sweep:
     """What drives an edge by the clock."""
 
     async def step(call: Call) -> int:
-        return await kit.store.sweep(edge, call)
+        return await kit.store.run_due(edge.name, call)
 
     return Sweep("job", edge.name, step)
 
@@ -48,17 +48,17 @@ class Drawn(RealWorld):
 @pytest.mark.req("ORC-068")
 async def test_all_that_is_due_is_moved_in_bounded_batches(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven entities, two at a time: one look moves all of them, the next one none."""
-    monkeypatch.setattr(sweeping, "MOST", 2)
+    monkeypatch.setattr(due_transitions, "batch_size", lambda *_: 2)
     jobs = [(await kit.add(CREATED)).job_id for _ in range(7)]
     await kit.sql.execute(DUE)
     asked: list[int] = []
-    original = kit.store.sweep
+    original = kit.store.run_due
 
     async def sweep(*given: Any) -> int:
         asked.append(await original(*given))
         return asked[-1]
 
-    monkeypatch.setattr(kit.store, "sweep", sweep)
+    monkeypatch.setattr(kit.store, "run_due", sweep)
     assert await sweep_all(due(kit, JOB_ACCEPT), kit.call("api"), asyncio.Event()) == 7
     assert asked == [2, 2, 2, 1, 0]
     assert {(await kit.job(job)).state for job in jobs} == {QUEUED}

@@ -14,7 +14,8 @@ from generated.bakery.messages import BAKING
 from generated.bakery.records import CakeRecord
 from runtime.call import Call
 from runtime.observe.log import Log
-from runtime.stores.store import Busy, Exchanged, Held, Settling
+from runtime.stores.contract import ExchangeResult, LeaseProof, LeaseSettlement
+from runtime.stores.store import Busy
 from runtime.worker.config import Outcome, WorkerConfig
 from runtime.worker.lease_worker import LeaseWorker
 from tests.runtime.hand_world import Lines
@@ -26,7 +27,7 @@ WORLD = LoopWorld()
 OWNER = "the worker"
 DONE = Outcome(CAKE_FINISH, {"bread": "1"})
 RELEASED = Outcome(CAKE_BURN, {"complaint": "given back"})
-UNSTORABLE = Outcome(CAKE_BURN, {"complaint": "cannot be stored"}, final=True)
+UNSTORABLE = Outcome(CAKE_BURN, {"complaint": "cannot be stored"}, is_final=True)
 
 
 @dataclass
@@ -58,10 +59,10 @@ class MemoryLeases:
     """Set when no other owner has locked anything."""
 
     async def exchange(
-        self, owner: str, settling: Sequence[Settling], free: int, call: Call
-    ) -> Exchanged[CakeRecord]:
-        self.polls += not settling
-        outcomes = await self.settle_all(settling, call)
+        self, owner: str, settlements: Sequence[LeaseSettlement], free: int, call: Call
+    ) -> ExchangeResult[CakeRecord]:
+        self.polls += not settlements
+        outcomes = await self.settle_many(settlements, call)
         free += sum(not isinstance(each, Exception) for each in outcomes)
         count = min(free, self.left)
         self.left -= count
@@ -70,11 +71,13 @@ class MemoryLeases:
         taken = [
             CakeRecord(order_id=WORLD.new_id(), state=BAKING, baker=owner, round=1) for _ in range(count)
         ]
-        return Exchanged(taken, outcomes)
+        return ExchangeResult(taken, outcomes)
 
-    async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
+    async def settle_many(
+        self, settlements: Sequence[LeaseSettlement], call: Call
+    ) -> Sequence[int | Exception]:
         if self.in_flight:
-            self.beside.append(len(settling))
+            self.beside.append(len(settlements))
         self.in_flight += 1
         self.concurrent = max(self.concurrent, self.in_flight)
         await asyncio.sleep(0.001)
@@ -88,7 +91,7 @@ class MemoryLeases:
             raise BookClosed
         self.in_flight -= 1
         outcomes: list[int | Exception] = []
-        for each in settling:
+        for each in settlements:
             if self.busy or each.key in self.locked:
                 if each.key not in self.locked:
                     self.busy -= 1
@@ -98,30 +101,22 @@ class MemoryLeases:
                 outcomes.append(Busy("another owner has locked it"))
             else:
                 self._settle()
-                self.outcomes.add(each.target)
-                outcomes.append(each.target)
+                target = CAKE.transition(each.edge).target
+                self.outcomes.add(target)
+                outcomes.append(target)
         return outcomes
 
-    async def settle(
-        self,
-        key: str,
-        target: int,
-        held: Held,
-        call: Call,
-        final: bool = False,
-        edge: str = "",
-        /,
-        **given: str | None,
-    ) -> int:
+    async def settle(self, settlement: LeaseSettlement, call: Call) -> int:
         await self.is_free.wait()
         self.settled_alone += 1
         self._settle()
+        target: int = CAKE.transition(settlement.edge).target
         return target
 
-    async def renew_all(self, held: Sequence[tuple[str, Held]]) -> Sequence[bool | Exception]:
+    async def renew(self, held: Sequence[tuple[str, LeaseProof]]) -> Sequence[object]:
         return [True] * len(held)
 
-    async def awaited(self, timeout_s: float) -> bool:
+    async def wait(self, timeout_s: float) -> bool:
         await asyncio.sleep(timeout_s)
         return False
 
@@ -139,7 +134,7 @@ class RunCounter:
         self.push: Callable[[Sequence[CakeRecord]], bool] = lambda _: False
         self.stopping = asyncio.Event()
 
-    async def perform(self, record: CakeRecord, held: Held) -> Outcome:
+    async def perform(self, record: CakeRecord, held: LeaseProof) -> Outcome:
         self.meanwhile += self._store.in_flight > 0
         self.runs += 1
         return DONE
@@ -149,7 +144,7 @@ class RunCounter:
 async def run_worker(
     store: MemoryLeases,
     slots: int,
-    perform: Callable[[CakeRecord, Held], Coroutine[Any, Any, Outcome]] | None = None,
+    perform: Callable[[CakeRecord, LeaseProof], Coroutine[Any, Any, Outcome]] | None = None,
     poll_s: float = 0.01,
     exchanges: int = 1,
     lines: Lines | None = None,

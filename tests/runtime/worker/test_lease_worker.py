@@ -10,7 +10,8 @@ import pytest
 from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE
 from generated.orchestrator.messages import QUEUED, RETRY, RUNNING, SUCCESS
 from generated.orchestrator.records import JobRecord
-from runtime.stores.store import Busy, Held
+from runtime.stores.contract import LeaseProof
+from runtime.stores.store import Busy
 from runtime.worker.config import Outcome, WorkerConfig
 from tests.runtime.stores.postgres.conftest import MakeKit, folder, kit, make_kit, server, url
 from tests.runtime.stores.postgres.kit import Kit
@@ -34,7 +35,7 @@ __all__ = ["folder", "kit", "make_kit", "server", "url"]
 async def test_each_slot_runs_one_at_a_time(kit: Kit) -> None:
     """Ten entities in two slots: all are run once, with the lease of their taking, never three at a time."""
 
-    async def perform(_record: JobRecord, _held: Held) -> Outcome:
+    async def perform(_record: JobRecord, _held: LeaseProof) -> Outcome:
         await asyncio.sleep(0.01)
         return DONE
 
@@ -42,7 +43,7 @@ async def test_each_slot_runs_one_at_a_time(kit: Kit) -> None:
     async with run_worker(kit, perform) as works:
         for job in jobs:
             await works.wait_for_state(job, SUCCESS)
-    assert sorted(works.runs) == sorted((job, Held(OWNER, 1)) for job in jobs)
+    assert sorted(works.runs) == sorted((job, LeaseProof(OWNER, 1)) for job in jobs)
     assert works.most == 2
     (started,) = kit.lines.read_back("started")
     assert (started["worker_id"], started["message"]) == (OWNER, "2 slots")
@@ -62,7 +63,7 @@ async def test_a_lease_is_renewed_while_a_run_goes_on(make_kit: MakeKit) -> None
     kit = await make_kit(LEASE_SECONDS=LEASE_S)
     job, ends = (await kit.add(QUEUED)).job_id, asyncio.Event()
 
-    async def perform(_record: JobRecord, _held: Held) -> Outcome:
+    async def perform(_record: JobRecord, _held: LeaseProof) -> Outcome:
         await ends.wait()
         return DONE
 
@@ -80,7 +81,7 @@ async def test_a_run_whose_lease_is_lost_is_stopped(make_kit: MakeKit) -> None:
     """It is cancelled, nothing is written, and the loss is logged with key, fence and owner."""
     kit, canceled = await make_kit(LEASE_SECONDS=LEASE_S), asyncio.Event()
 
-    async def perform(_record: JobRecord, _held: Held) -> Outcome:
+    async def perform(_record: JobRecord, _held: LeaseProof) -> Outcome:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -103,7 +104,7 @@ async def test_a_run_that_cannot_be_stopped_blocks_no_other(make_kit: MakeKit) -
     """The same worker takes the entity again meanwhile, keeps the new lease, and only that run counts."""
     kit, ends = await make_kit(LEASE_SECONDS=LEASE_S), {1: asyncio.Event(), 2: asyncio.Event()}
 
-    async def perform(_record: JobRecord, held: Held) -> Outcome:
+    async def perform(_record: JobRecord, held: LeaseProof) -> Outcome:
         while not ends[held.fence].is_set():
             with suppress(asyncio.CancelledError):
                 await ends[held.fence].wait()
@@ -140,7 +141,7 @@ async def test_a_row_that_is_locked_for_a_while_stops_no_run(make_kit: MakeKit) 
     """Renewals that find it locked are tried again; the run goes on and succeeds."""
     kit, ends = await make_kit(LEASE_SECONDS=LEASE_S), asyncio.Event()
 
-    async def perform(_record: JobRecord, _held: Held) -> Outcome:
+    async def perform(_record: JobRecord, _held: LeaseProof) -> Outcome:
         await ends.wait()
         return DONE
 
@@ -160,7 +161,7 @@ async def test_an_outcome_is_written_again_and_again(kit: Kit) -> None:
     """A store that cannot be reached three times is asked a fourth time, and the outcome is written once."""
     job = (await kit.add(QUEUED)).job_id
 
-    async def perform(_record: JobRecord, _held: Held) -> Outcome:
+    async def perform(_record: JobRecord, _held: LeaseProof) -> Outcome:
         works.store.failing = 3
         return DONE
 
@@ -176,7 +177,7 @@ async def test_an_outcome_is_dropped_at_the_end_of_the_lease(make_kit: MakeKit) 
     kit = await make_kit(LEASE_SECONDS=LEASE_S)
     job = (await kit.add(QUEUED)).job_id
 
-    async def perform(record: JobRecord, _held: Held) -> Outcome:
+    async def perform(record: JobRecord, _held: LeaseProof) -> Outcome:
         works.store.failing = 1000 if record.job_id == job else 0
         return DONE
 
@@ -199,7 +200,7 @@ async def test_an_unstorable_outcome_is_replaced(kit: Kit, result: str) -> None:
     """The entity gets the outcome for such a case, and others in the same exchange are not affected."""
     odd, good = (await kit.add(QUEUED)).job_id, (await kit.add(QUEUED)).job_id
 
-    async def perform(record: JobRecord, _held: Held) -> Outcome:
+    async def perform(record: JobRecord, _held: LeaseProof) -> Outcome:
         return Outcome(JOB_COMPLETE, {"result": result}) if record.job_id == odd else DONE
 
     async with run_worker(kit, perform) as works:
@@ -226,7 +227,7 @@ async def test_a_worker_that_stops_lets_runs_end_within_the_grace(kit: Kit) -> N
     """The run in flight succeeds; an entity that is queued meanwhile stays queued."""
     ends = asyncio.Event()
 
-    async def perform(_record: JobRecord, _held: Held) -> Outcome:
+    async def perform(_record: JobRecord, _held: LeaseProof) -> Outcome:
         await ends.wait()
         return DONE
 

@@ -10,7 +10,7 @@ import pytest
 from generated.orchestrator.lifecycle import JOB_COMPLETE
 from generated.orchestrator.messages import QUEUED, RUNNING
 from generated.orchestrator.records import JobRecord
-from runtime.stores.store import Held
+from runtime.stores.contract import LeaseProof
 from runtime.worker.config import Outcome, WorkerConfig
 from tests.runtime.stores.postgres.conftest import folder, kit, make_kit, server, url
 from tests.runtime.stores.postgres.kit import Kit
@@ -86,7 +86,7 @@ async def test_an_answer_that_got_lost_is_looked_up(kit: Kit, outcome: Outcome, 
     await through.open()
     job = (await kit.add(QUEUED)).job_id
 
-    async def perform(record: JobRecord, _held: Held) -> Outcome:
+    async def perform(record: JobRecord, _held: LeaseProof) -> Outcome:
         if record.job_id != job:
             return DONE
         proxy.word = word
@@ -103,7 +103,7 @@ async def test_an_answer_that_got_lost_is_looked_up(kit: Kit, outcome: Outcome, 
             await eventually(lambda: kit.job(other), wanted=has_ended)
         assert works.losses() == []
         assert [run for run, _ in works.runs] == [job, other]
-        assert len(await kit.edges(job)) == (5 if outcome.final else 4)
+        assert len(await kit.edges(job)) == (5 if outcome.is_final else 4)
     finally:
         await through.close()
         await proxy.close()

@@ -6,16 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from generated.nursery.errors import GateShut
 from generated.nursery.lifecycle import PLANT, PLANT_FORGET, PLANT_PUT_DOWN, PLANT_WATER
 from generated.nursery.records import PlantRecord
 from runtime.call import Call
 from runtime.observe.log import Log
-from runtime.stores.store import Exchanged, Held, Settling
+from runtime.stores.contract import ExchangeResult, LeaseProof, LeaseSettlement
 from runtime.worker.config import Outcome, WorkerConfig
 from runtime.worker.lease_worker import LeaseWorker
 from tests.runtime.hand_world import Lines
@@ -37,7 +39,7 @@ class MemoryLeases:
     """Leases in memory; a test may delay the settlement of one entity."""
 
     waiting: list[PlantRecord]
-    settled: list[Settling] = field(default_factory=list)
+    settled: list[LeaseSettlement] = field(default_factory=list)
     renewed: list[str] = field(default_factory=list)
     slow: str = ""
     may_settle: asyncio.Event = field(default_factory=asyncio.Event)
@@ -45,46 +47,44 @@ class MemoryLeases:
     most: int = 0
     largest: int = 0
     asked: int = 0
+    is_away: bool = False
+    refused: int = 0
+    """How many settlements failed because the store is away."""
 
     async def exchange(
-        self, owner: str, settling: Sequence[Settling], free: int, call: Call
-    ) -> Exchanged[PlantRecord]:
-        outcomes = await self.settle_all(settling, call)
-        wanted = free + len(settling)
+        self, owner: str, settlements: Sequence[LeaseSettlement], free: int, call: Call
+    ) -> ExchangeResult[PlantRecord]:
+        outcomes = await self.settle_many(settlements, call)
+        wanted = free + len(settlements)
         self.asked += wanted
         taken, self.waiting = self.waiting[:wanted], self.waiting[wanted:]
         self.asked -= wanted
-        return Exchanged([replace(each, gardener=owner, turn=1) for each in taken], outcomes)
+        return ExchangeResult([replace(each, gardener=owner, turn=1) for each in taken], outcomes)
 
-    async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
+    async def settle_many(
+        self, settlements: Sequence[LeaseSettlement], call: Call
+    ) -> Sequence[int | Exception]:
         self.in_flight += 1
         self.most = max(self.most, self.in_flight)
-        self.largest = max(self.largest, len(settling))
+        self.largest = max(self.largest, len(settlements))
         await asyncio.sleep(0.01)
-        if any(each.key == self.slow for each in settling):
+        if any(each.key == self.slow for each in settlements):
             await self.may_settle.wait()
         self.in_flight -= 1
-        self.settled += settling
-        return [each.target for each in settling]
+        if self.is_away:
+            self.refused += len(settlements)
+            return [GateShut()] * len(settlements)
+        self.settled += settlements
+        return [PLANT.transition(each.edge).target for each in settlements]
 
-    async def settle(
-        self,
-        key: str,
-        target: int,
-        held: Held,
-        call: Call,
-        final: bool = False,
-        edge: str = "",
-        /,
-        **given: Any,
-    ) -> int:
+    async def settle(self, settlement: LeaseSettlement, call: Call) -> int:
         raise AssertionError("no other owner has it")
 
-    async def renew_all(self, held: Sequence[tuple[str, Held]]) -> Sequence[bool | Exception]:
+    async def renew(self, held: Sequence[tuple[str, LeaseProof]]) -> Sequence[object]:
         self.renewed += [key for key, _ in held]
         return [True] * len(held)
 
-    async def awaited(self, timeout_s: float) -> bool:
+    async def wait(self, timeout_s: float) -> bool:
         await asyncio.sleep(timeout_s)
         return False
 
@@ -115,7 +115,7 @@ def plant(key: str, seconds: int = 60) -> PlantRecord:
 @asynccontextmanager
 async def run_worker(
     store: MemoryLeases,
-    perform: Callable[[PlantRecord, Held], Any],
+    perform: Callable[[PlantRecord, LeaseProof], Any],
     config: WorkerConfig = APART,
     recorder: Recorder | None = None,
     stopping: asyncio.Event | None = None,
@@ -146,11 +146,11 @@ async def run_worker(
         running.cancel()
 
 
-async def at_once(_record: PlantRecord, _held: Held) -> Outcome:
+async def at_once(_record: PlantRecord, _held: LeaseProof) -> Outcome:
     return DONE
 
 
-async def for_ever(_record: PlantRecord, _held: Held) -> Outcome:
+async def for_ever(_record: PlantRecord, _held: LeaseProof) -> Outcome:
     await asyncio.Event().wait()
     return DONE
 
@@ -173,7 +173,7 @@ async def test_no_more_are_in_flight_than_there_are_slots() -> None:
     """However many exchanges are in flight, together they claim no more than the slots."""
     held = most = 0
 
-    async def perform(_record: PlantRecord, _held: Held) -> Outcome:
+    async def perform(_record: PlantRecord, _held: LeaseProof) -> Outcome:
         nonlocal held, most
         held += 1
         most = max(most, held)
@@ -232,7 +232,7 @@ async def test_a_run_may_be_abandoned_from_outside() -> None:
     store, recorder = MemoryLeases([plant("mine"), plant("lost")]), Recorder()
     ends = asyncio.Event()
 
-    async def perform(_record: PlantRecord, _held: Held) -> Outcome:
+    async def perform(_record: PlantRecord, _held: LeaseProof) -> Outcome:
         await ends.wait()
         return DONE
 
@@ -263,3 +263,23 @@ async def test_a_worker_that_is_stopped_releases_its_leases(exchanges: int) -> N
         await asyncio.sleep(0.05)
         stopping.set()
     assert store.ends() == {"0": "put_down", "1": "put_down", "2": "put_down"}
+
+
+@in_virtual_time
+async def test_a_lease_without_an_end_outlives_any_outage() -> None:
+    """Only the store can say that it was lost, so that its outcome is kept until the store is back."""
+    store, recorder = MemoryLeases([plant("a")], is_away=True), Recorder()
+    async with run_worker(store, at_once, replace(APART, lease_s=inf, renew_s=1), recorder):
+        await eventually(lambda: store.refused > 5)
+        store.is_away = False
+        await eventually(lambda: store.settled)
+    assert recorder.events == [("claimed", "a"), ("water", "a")]
+
+
+@in_virtual_time
+async def test_a_stopped_worker_does_not_wait_for_a_store_that_is_away() -> None:
+    """When its grace is over it drops what it could not settle, although the lease has no end."""
+    store, recorder = MemoryLeases([plant("a")], is_away=True), Recorder()
+    async with run_worker(store, at_once, replace(APART, lease_s=inf, renew_s=1), recorder):
+        await eventually(lambda: store.refused)
+    assert recorder.events == [("claimed", "a"), ("lost", "a")]

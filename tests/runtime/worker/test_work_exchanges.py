@@ -6,7 +6,7 @@ import asyncio
 
 from generated.bakery.messages import BAKING
 from generated.bakery.records import CakeRecord
-from runtime.stores.store import Held
+from runtime.stores.contract import LeaseProof
 from runtime.worker.config import Outcome
 from tests.runtime.hand_world import Lines
 from tests.runtime.virtual_time import LoopWorld, in_virtual_time
@@ -25,7 +25,7 @@ class PauseRecorder(LoopWorld):
         await super().sleep(seconds)
 
 
-async def run_slowly(_record: CakeRecord, _held: Held) -> Outcome:
+async def run_slowly(_record: CakeRecord, _held: LeaseProof) -> Outcome:
     await asyncio.sleep(0.002)
     return DONE
 

@@ -11,8 +11,8 @@ from generated.orchestrator.errors import ServiceUnavailable
 from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL
 from generated.orchestrator.records import JobRecord
 from runtime.call import Call
+from runtime.stores.contract import ExchangeResult, LeaseProof
 from runtime.stores.postgres import PostgresStore
-from runtime.stores.store import Exchanged, Held
 from runtime.worker.config import Outcome, WorkerConfig
 from runtime.worker.lease_worker import LeaseWorker
 from runtime.world import RealWorld
@@ -23,13 +23,13 @@ from tests.support.eventually import eventually
 OWNER = "the worker"
 DONE = Outcome(JOB_COMPLETE, {"result": "1"})
 RELEASED = Outcome(JOB_FAIL, {"error": "released"})
-UNSTORABLE = Outcome(JOB_FAIL, {"error": "cannot be stored"}, final=True)
+UNSTORABLE = Outcome(JOB_FAIL, {"error": "cannot be stored"}, is_final=True)
 CONFIG = WorkerConfig(slots=2, poll_s=0.02, lease_s=30, renew_s=10, grace_s=5)
 LEASE_S = 60.0
 EAGER = WorkerConfig(slots=2, poll_s=0.02, lease_s=LEASE_S, renew_s=0.2, grace_s=5)
 """Renews at once. Its leases are so long that no busy machine makes it lose one; tests let them pass."""
 
-Perform = Callable[[JobRecord, Held], Awaitable[Outcome]]
+Perform = Callable[[JobRecord, LeaseProof], Awaitable[Outcome]]
 
 
 class Ahead(RealWorld):
@@ -48,26 +48,26 @@ class Store:
         self._real = real
         self.failing = 0
         self.tried = 0
-        self.renewed: list[bool | Exception] = []
+        self.renewed: list[object] = []
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
-    async def exchange(self, *given: Any) -> Exchanged[JobRecord]:
+    async def exchange(self, *given: Any) -> ExchangeResult[JobRecord]:
         self._fail()
         exchanged = await self._real.exchange(*given)
-        if exchanged.taken:
+        if exchanged.claimed:
             await self.may_answer.wait()
         return exchanged
 
-    async def settle_all(self, *given: Any) -> Sequence[int | Exception]:
+    async def settle_many(self, *given: Any) -> Sequence[int | Exception]:
         self._fail()
-        return await self._real.settle_all(*given)
+        return await self._real.settle_many(*given)
 
-    async def renew_all(self, *given: Any) -> Sequence[bool | Exception]:
-        outcomes = await self._real.renew_all(*given)
+    async def renew(self, *given: Any) -> Sequence[object]:
+        outcomes = await self._real.renew(*given)
         self.renewed += outcomes
         return outcomes
 
@@ -84,7 +84,7 @@ class Works:
     def __init__(self, kit: Kit, perform: Perform, config: WorkerConfig) -> None:
         self.kit = kit
         self.store = Store(kit.store)
-        self.runs: list[tuple[str, Held]] = []
+        self.runs: list[tuple[str, LeaseProof]] = []
         self.at_once = self.most = 0
         self.stopping = asyncio.Event()
         self.world = Ahead()
@@ -94,7 +94,7 @@ class Works:
             self.store, JOB.lease, JOB.key, OWNER, config, self._run, RELEASED, UNSTORABLE, EVENTS
         )
 
-    async def _run(self, record: JobRecord, held: Held) -> Outcome:
+    async def _run(self, record: JobRecord, held: LeaseProof) -> Outcome:
         self.runs.append((record.job_id, held))
         self.at_once += 1
         self.most = max(self.most, self.at_once)
@@ -146,12 +146,12 @@ async def run_worker(kit: Kit, perform: Perform, config: WorkerConfig = CONFIG) 
             await task
 
 
-async def at_once(_record: JobRecord, _held: Held) -> Outcome:
+async def at_once(_record: JobRecord, _held: LeaseProof) -> Outcome:
     """A run that waits for nothing."""
     return DONE
 
 
-async def for_ever(_record: JobRecord, _held: Held) -> Outcome:
+async def for_ever(_record: JobRecord, _held: LeaseProof) -> Outcome:
     """A run that does not end by itself."""
     await asyncio.Event().wait()
     return DONE

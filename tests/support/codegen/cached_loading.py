@@ -8,20 +8,37 @@ from contextlib import contextmanager
 from functools import cache
 
 import pytest
+from pydantic import BaseModel
 
 from codegen import generate
 from codegen.diagnostics import Diagnostic
 from codegen.emit.artefact import Artefact
 from codegen.emit.proto.stubs import compile_protos
-from codegen.source import loader
+from codegen.source import loader, schema_validation
 from codegen.source.yaml_reader import Source, parse
 
 
 @contextmanager
 def cached_files() -> Iterator[None]:
-    """Cache files that were read before; each reader gets a copy of its own."""
+    """Cache files that were read before; each reader gets a copy of its own.
+
+    A valid file becomes the same model each time, which cannot be changed.
+    """
+    models: dict[tuple[type[BaseModel], str], BaseModel] = {}
+
+    def validate(
+        model: type[BaseModel], source: Source, dropped: set[str]
+    ) -> tuple[BaseModel | None, list[Diagnostic]]:
+        if (known := models.get((model, source.text))) is not None:
+            return known, []
+        found, complaints = schema_validation.validate(model, source, dropped)
+        if found is not None and not complaints:
+            models[model, source.text] = found
+        return found, complaints
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loader, "parse", _copy)
+        patch.setattr(loader, "validate", validate)
         yield
     _parse.cache_clear()
 

@@ -20,7 +20,7 @@ from runtime.call import Call
 from runtime.node.assembly import Assembly
 from runtime.node.node import Node
 from runtime.node.systems import load_system
-from runtime.stores.object_store import ObjectStore
+from runtime.stores.s3.store import S3Store
 from runtime.world import RealWorld
 from tests.support import forked_nodes
 from tests.support.eventually import eventually
@@ -135,7 +135,7 @@ class Crew:
     # Tasks.
 
     @property
-    def tasks(self) -> ObjectStore[TaskRecord]:
+    def tasks(self) -> S3Store[TaskRecord]:
         """The store of a submitting client."""
         if self._desk is None:
             design = SYSTEM.deployments["local"]
@@ -146,7 +146,7 @@ class Crew:
             self._desk = Assembly(
                 SYSTEM, design, design.nodes["desk"], self.settings, self.world, refuse, stream=io.StringIO()
             )
-        store: ObjectStore[TaskRecord] = self._desk.stores.of(TASK, TaskRecord)
+        store: S3Store[TaskRecord] = self._desk.stores.of(TASK, TaskRecord)
         return store
 
     def call(self, caller: str = "client") -> Call:
@@ -167,9 +167,9 @@ class Crew:
             }
         )
         tasks = self.tasks
-        created, _ = await tasks.create_or_find(wanted, self.call())
-        await tasks.drained()
-        return created.id
+        created = await tasks.create(wanted, self.call())
+        await tasks.drain_indexes()
+        return created.record.id
 
     async def submit_all(self, task_type: str, count: int, input_: Any = None, **more: Any) -> list[str]:
         wanted = [
@@ -187,30 +187,27 @@ class Crew:
             for _ in range(count)
         ]
         tasks = self.tasks
-        created = await tasks.create_or_find_all(wanted, self.call())
-        await tasks.drained()
-        return [each[0].id for each in created if isinstance(each, tuple)]
+        created = await tasks.create_many(wanted, self.call())
+        await tasks.drain_indexes()
+        return [each.record.id for each in created]
 
     def task(self, key: str) -> dict[str, Any]:
         """A task as it is in the bucket."""
         return self.object(f"tasks/{key[0]}/{key}.json")
 
     def object(self, key: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(
-            self.bucket.raw.get_object(Bucket=self.bucket.name, Key=key)["Body"].read()
-        )
+        found: dict[str, Any] = json.loads(self.bucket.read(key))
         return found
 
     def worker_object(self, name: str) -> dict[str, Any] | None:
         """The heartbeat object of a worker."""
         try:
             return self.object(f"workers/{name}.json")
-        except self.bucket.raw.exceptions.NoSuchKey:
+        except FileNotFoundError:
             return None
 
     def put_object(self, key: str, body: bytes | str) -> None:
-        raw = body.encode() if isinstance(body, str) else body
-        self.bucket.raw.put_object(Bucket=self.bucket.name, Key=key, Body=raw)
+        self.bucket.write(key, body.encode() if isinstance(body, str) else body)
 
     def versions(self, key: str) -> list[dict[str, Any]]:
         """All versions of a task, oldest first."""
@@ -219,14 +216,7 @@ class Crew:
             Bucket=self.bucket.name, Prefix=name
         )
         found = [each for page in pages for each in page.get("Versions", ()) if each["Key"] == name]
-        read = [
-            json.loads(
-                self.bucket.raw.get_object(Bucket=self.bucket.name, Key=name, VersionId=each["VersionId"])[
-                    "Body"
-                ].read()
-            )
-            for each in found
-        ]
+        read = [json.loads(self.bucket.read(name, each["VersionId"])) for each in found]
         return sorted(read, key=lambda each: int(each["rev"]))
 
     async def wait_for_state(self, key: str, *states: str, s: float = PATIENCE_S) -> dict[str, Any]:

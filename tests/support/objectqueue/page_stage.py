@@ -194,17 +194,14 @@ class Stage:
         }
         self.write(f"workers/{name}.json", json.dumps({**made, **fields}))
 
-    def write(self, key: str, text: str) -> Fields:
-        answer: Fields = self.bucket.raw.put_object(
-            Bucket=self.bucket.name, Key=self.prefix + key, Body=text.encode()
-        )
-        return answer
+    def write(self, key: str, text: str) -> str:
+        """Write an object; return its version."""
+        return self.bucket.write(self.prefix + key, text.encode())
 
     def text(self, task: Fields) -> str:
         """The object of a task as it is now."""
         key = f"{self.prefix}tasks/{task['shard']}/{task['id']}.json"
-        body: bytes = self.bucket.raw.get_object(Bucket=self.bucket.name, Key=key)["Body"].read()
-        return body.decode()
+        return self.bucket.read(key).decode()
 
     def read(self, task: Fields) -> Fields:
         found: Fields = json.loads(self.text(task))

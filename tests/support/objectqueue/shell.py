@@ -75,15 +75,14 @@ class Shell:
 
     def task(self, task_id: str) -> dict[str, Any]:
         """A task as the bucket has it."""
-        found = self.bucket.raw.get_object(Bucket=self.bucket.name, Key=format_key(task_id))
-        task: dict[str, Any] = json.loads(found["Body"].read())
+        task: dict[str, Any] = json.loads(self.bucket.read(format_key(task_id)))
         return task
 
     def rewrite(self, task_id: str, **fields: Any) -> None:
         """Change the object of a task without `qo`."""
         task = self.task(task_id)
         body = json.dumps({**task, **fields, "rev": task["rev"] + 1}).encode()
-        self.bucket.raw.put_object(Bucket=self.bucket.name, Key=format_key(task_id), Body=body)
+        self.bucket.write(format_key(task_id), body)
 
     def versions(self, task_id: str) -> int:
         """How often a task was written."""

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import force_setattr
 
 from runtime.serve import load_system, main
-from runtime.stores.postgres import database, table, upkeep
+from runtime.stores.postgres import context, database, maintenance
 
 PATIENCE_S = 60.0
 
@@ -20,7 +20,7 @@ PATIENCE_S = 60.0
 def extend_timeouts() -> None:
     """Give connections, statements, counts and calls of this process the time that they may need."""
     patch = pytest.MonkeyPatch()
-    for module, name in ((database, "WAIT_S"), (table, "STATEMENT_S"), (upkeep, "_QUICK_COUNT_S")):
+    for module, name in ((database, "WAIT_S"), (context, "STATEMENT_S"), (maintenance, "_QUICK_COUNT_S")):
         patch.setattr(module, name, PATIENCE_S)
     for service in load_system("orchestrator").services.values():
         for method in service.methods:

@@ -71,7 +71,7 @@ def plain(job_: Job) -> Any:
     return "plain"
 
 
-@job("endless", timeout_s=2)
+@job("endless", timeout_s=1)
 def endless(job_: Job) -> None:
     """A plain function that never ends, and notes which of its runs are there at the same time."""
     (stage().folder / f"endless-{job_.attempt}").write_text(str(os.getpid()))

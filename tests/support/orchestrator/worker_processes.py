@@ -19,7 +19,7 @@ from runtime.call import Call
 from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.stores.postgres import Database, PostgresStore, table
+from runtime.stores.postgres import Database, PostgresStore, context
 from runtime.stores.postgres import database as databases
 from runtime.stores.postgres.schema.migrations import migrate
 from runtime.world import RealWorld
@@ -240,7 +240,7 @@ async def open_store(url: str, **settings: str) -> AsyncIterator[PostgresStore[J
     with extended_timeouts():
         database = Database(url)
         try:
-            yield PostgresStore(SYSTEM, JOB, JobRecord, database, Metrics(), values)
+            yield PostgresStore(SYSTEM, JOB, JobRecord, database, RealWorld(), Metrics(), values)
         finally:
             await database.close()
 
@@ -250,7 +250,7 @@ def extended_timeouts() -> Iterator[None]:
     """Let stores of this process wait for connections and statements for as long as a busy machine needs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(databases, "WAIT_S", PATIENCE)
-        patch.setattr(table, "STATEMENT_S", PATIENCE)
+        patch.setattr(context, "STATEMENT_S", PATIENCE)
         yield
 
 

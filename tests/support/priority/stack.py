@@ -12,7 +12,7 @@ import httpx
 from redis import Redis
 
 from generated.priority.system import SYSTEM
-from runtime.stores.redis.given import unpacked
+from runtime.stores.redis.codec import unpack_fields
 from tests.support.orchestrator import stack
 from tests.support.plain_http import NO_TLS
 
@@ -221,10 +221,6 @@ class Queue:
         self.redis.hset(f"tasks:{task_id}", "available_at", then)
         self.redis.zadd("queue:delayed", {task_id: then}, xx=True)
 
-    def is_waiting(self, worker_id: str) -> bool:
-        """Whether a poll of a worker waits for a task."""
-        return bool(self.redis.hexists("queue:idle", worker_id))
-
     def calls(self, command: str) -> int:
         """How often Redis got a command, from all clients."""
         stats_ = self.redis.info("commandstats").get(f"cmdstat_{command}", {"calls": 0})
@@ -237,7 +233,7 @@ class Queue:
 
     def read_hash(self, task_id: str) -> dict[str, str]:
         """A task as Redis stores it, with its creation fields among the others."""
-        return dict(unpacked(self.redis.hgetall(f"tasks:{task_id}")))
+        return dict(unpack_fields(self.redis.hgetall(f"tasks:{task_id}")))
 
     def list_keys(self) -> list[str]:
         """Every key there is, but for those of the periodic work itself."""

@@ -55,8 +55,9 @@ class SteppedWorld(RealWorld):
 class House:
     """One queue, its file and its clock."""
 
-    def __init__(self, path: Path, **settings: str) -> None:
+    def __init__(self, path: Path, deployment: str = "local", /, **settings: str) -> None:
         self.path = path
+        self.deployment = deployment
         self.world = SteppedWorld()
         self.log = io.StringIO()
         # No periodic work runs unless a test enables it.
@@ -83,7 +84,7 @@ class House:
     async def open(self, **settings: str) -> None:
         """Start the queue."""
         self._settings.update(settings)
-        self._node = Node(SYSTEM, "local", "queue", self._settings, self.world, self.log)
+        self._node = Node(SYSTEM, self.deployment, "queue", self._settings, self.world, self.log)
         await self._node.start(port=0, http_port=0)
         self.port = self._node.http_port or 0
         self.grpc_port = self._node.port or 0

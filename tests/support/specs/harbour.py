@@ -16,9 +16,10 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
+from runtime.stores.contract import LeaseProof
 from runtime.stores.postgres import Database, PostgresStore
 from runtime.stores.sqlite import File, SqliteStore
-from runtime.stores.store import Held
+from runtime.stores.sqlite.migrations import read_migrations
 from runtime.world import RealWorld
 from tests.runtime.hand_world import HandWorld, Lines
 from tests.support import quick_yaml
@@ -135,8 +136,8 @@ class Quay:
     def get(self, record: Any, field: str) -> Any:
         return getattr(record, self.name(field))
 
-    def make_lease(self, record: Any) -> Held:
-        return Held(self.get(record, "crane"), self.get(record, "lifts"))
+    def make_lease(self, record: Any) -> LeaseProof:
+        return LeaseProof(self.get(record, "crane"), self.get(record, "lifts"))
 
 
 @asynccontextmanager
@@ -164,10 +165,10 @@ async def quays(
     def in_database(entity: str) -> Quay:
         record = getattr(records, f"{entity.capitalize()}Record")
         lifecycle = getattr(tables, entity.upper())
-        store: Any = PostgresStore(known, lifecycle, record, database, metrics, values)
+        store: Any = PostgresStore(known, lifecycle, record, database, WORLD, metrics, values)
         return Quay(store, record, words, WORLD, names or {}, lambda: None)
 
-    file.open(system)
+    file.open(system, read_migrations(system))
     by_entity = {each: in_file(each) for each in ("crate", "lamp")}
     by_entity |= {each: in_database(each) for each in ("barge", "buoy")}
     try:

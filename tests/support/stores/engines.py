@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sqlite3
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,9 +18,20 @@ from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import EntityStore
+from runtime.stores.engine import EngineContext, make_engine
 from runtime.stores.memory import MemoryStore
 from runtime.stores.memory.table import MemoryTable
+from runtime.stores.sqlite import File, SqliteStore
+from runtime.stores.sqlite.migrations import split_script
+from runtime.stores.sqlite.statements import Statements
 from runtime.world import World
+from tests.stores.toy import engine as toy
+from tests.support.stores.postgres_engine import open_place
+from tests.support.stores.redis_engine import open_redis
+from tests.support.stores.spec_text import compile_lifecycle
+
+_FOLDER = tempfile.TemporaryDirectory(prefix="charter-json-")
+"""The files of all stores that a process of tests opens; it goes with the process."""
 
 Open = Callable[[Lifecycle], EntityStore[Any]]
 """Opens the store of an entity; those that are opened by one function can see each other."""
@@ -66,4 +82,85 @@ def open_memory(world: World, metrics: Metrics, values: Mapping[str, Any], max_t
     return open_store
 
 
-ENGINES: dict[str, Engine] = {"memory": open_memory}
+def open_s3(world: World, metrics: Metrics, values: Mapping[str, Any], max_terminal: int) -> Open:
+    from tests.support.stores.s3_engine import open_s3_stores
+
+    open_store: Open = open_s3_stores(SYSTEM, world, metrics, values, max_terminal)
+    return open_store
+
+
+def open_json(world: World, metrics: Metrics, values: Mapping[str, Any], max_terminal: int) -> Open:
+    """The engine of JSON files is found by its name, as a node finds it."""
+    folder = tempfile.mkdtemp(dir=_FOLDER.name)
+    values = {**values, toy.FOLDER: folder, "MAX_TERMINAL": max_terminal}
+    engine = make_engine(toy.NAME, EngineContext(SYSTEM, world, metrics, values, "shop"))
+
+    def open_store(lifecycle: Lifecycle) -> EntityStore[Any]:
+        assert lifecycle.record is not None
+        store: EntityStore[Any] = engine.store(
+            replace(lifecycle, retained_by="MAX_TERMINAL"), lifecycle.record
+        )
+        return store
+
+    return open_store
+
+
+def open_sqlite(world: World, metrics: Metrics, values: Mapping[str, Any], max_terminal: int) -> Open:
+    """A file of its own, with the schema of each entity that is opened."""
+    path = Path(tempfile.mkdtemp(dir=_FOLDER.name)) / "shop.db"
+    file, applied = File(path), set[str]()
+
+    def open_store(lifecycle: Lifecycle) -> EntityStore[Any]:
+        assert lifecycle.record is not None
+        compiled = compile_lifecycle("sqlite", lifecycle, values)
+        if not applied:
+            file.open(SYSTEM.name, ())
+            OPENED.append(file.close)
+        _apply_schema(path, compiled.artefacts["generated/shop/sqlite/schema.sql"], applied)
+        store: EntityStore[Any] = SqliteStore(
+            *(SYSTEM, compiled.lifecycles[lifecycle.entity], lifecycle.record, file, world, metrics, values),
+            max_terminal=max_terminal,
+            statements=_parse(compiled.artefacts[f"generated/shop/sqlite/{lifecycle.entity}.sql"]),
+        )
+        return store
+
+    return open_store
+
+
+def _apply_schema(path: Path, schema: str, applied: set[str]) -> None:
+    """Run the statements of a schema that the file has not seen."""
+    code = "\n".join(line for line in schema.splitlines() if line and not line.startswith("--"))
+    missing = [each for each in split_script(code) if each not in applied]
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN")
+        for statement in missing:
+            connection.execute(statement)
+        connection.execute("COMMIT")
+    applied.update(missing)
+
+
+@cache
+def _parse(text: str) -> Statements:
+    return Statements(text)
+
+
+OPENED: list[Callable[[], Awaitable[None]]] = []
+"""How to close what was opened and holds something outside of memory."""
+
+
+async def close_opened() -> None:
+    """Close it."""
+    while OPENED:
+        await OPENED.pop()()
+
+
+ENGINES: dict[str, Engine] = {
+    "memory": open_memory,
+    "json": open_json,
+    "postgres": partial(open_place, SYSTEM, OPENED),
+    "redis": partial(open_redis, SYSTEM, OPENED),
+    "s3": open_s3,
+    "sqlite": open_sqlite,
+}
+BY_CREATION = frozenset({"memory", "sqlite"})
+"""Engines that claim those of equal age in the order of their creation, and not by key."""

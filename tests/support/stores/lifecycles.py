@@ -290,6 +290,7 @@ LETTER: Final = lifecycle(
     ],
     creation_stamps=("ready_at", "moved_at"),
     terminal=frozenset({DONE, DEAD}),
+    revision="writes",
     lease=Lease(
         state=HELD,
         owner="owner",

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from runtime.model.lifecycles import Lifecycle, Shift, Transition
 from runtime.stores.contract import DELETION, LeaseProof, LeaseSettlement
 from runtime.stores.semantics import clocks, creation, edges, leases
-from runtime.stores.semantics.rules import Change, Clock, prepare_rules
+from runtime.stores.semantics.rules import Change, Clock, prepare_rules, revised
 from runtime.world import World
 
 ON_ACCESS = 100
@@ -27,8 +27,7 @@ class Refusal(Exception):
 class Row:
     """One entity: its record, and what is known beside it."""
 
-    def __init__(self, number: int, record: Any) -> None:
-        self.number = number
+    def __init__(self, record: Any) -> None:
         self.record = record
         self.history: list[tuple[str, str]] = []
         self.forgotten_at: int | None = None
@@ -44,8 +43,12 @@ class Oracle:
         values: Mapping[str, Any],
         others: dict[str, Oracle],
         max_terminal: int = 0,
+        *,
+        by_creation: bool = False,
     ) -> None:
         assert lifecycle.record is not None
+        self.by_creation = by_creation
+        """Whether those of equal age are claimed in the order of their creation, which that of `rows` is."""
         self.rules = prepare_rules(lifecycle, lifecycle.record, values)
         self.lifecycle, self.world, self.others = lifecycle, world, others
         self.opened = self.now()
@@ -54,7 +57,6 @@ class Oracle:
         self.max_terminal = max_terminal
         self.remembered: list[tuple[str, Any, Row, int | None]] = []
         self.paused: frozenset[int] = frozenset()
-        self.created = 0
         others[lifecycle.entity] = self
 
     def now(self) -> int:
@@ -87,9 +89,11 @@ class Oracle:
             raise Refusal("NoSuchEntity")
         return row
 
-    def put(self, row: Row, record: Any, changes: Sequence[Change], actor: str) -> None:
+    def put(
+        self, row: Row, record: Any, changes: Sequence[Change], actor: str, *, is_new: bool = False
+    ) -> None:
         before = self.rules.state(row.record)
-        row.record = record
+        row.record = record if is_new else revised(self.rules, row.record, record)
         row.history += [(each.name, actor) for each in changes if isinstance(each, Transition)]
         if before != self.rules.state(record):
             self.retain(row)
@@ -103,18 +107,23 @@ class Oracle:
 
     # Creating.
 
-    def create_many(self, records: Sequence[Any], caller: str) -> list[tuple[Any, bool, bool]]:
+    def create_many(
+        self, records: Sequence[Any], caller: str, then: Sequence[str] = ()
+    ) -> list[tuple[Any, bool, bool]]:
         if caller not in self.lifecycle.creators:
             raise Refusal("permission_denied")
+        for name in then:
+            if isinstance(self.admit(name, caller, has_proof=False), Shift):
+                raise Refusal("GuardBreach")
         self.forget()
         before = [*self.rows], [*self.remembered]
         try:
-            return [self.create(record, caller) for record in records]
+            return [self.create(record, caller, then) for record in records]
         except Refusal:
             self.rows, self.remembered = before
             raise
 
-    def create(self, record: Any, caller: str) -> tuple[Any, bool, bool]:
+    def create(self, record: Any, caller: str, then: Sequence[str] = ()) -> tuple[Any, bool, bool]:
         found = self.find_unique(record)
         if found is not None:
             return found.record, False, False
@@ -125,14 +134,19 @@ class Oracle:
             index = self.rules.indexes[refuses.index]
             if sum(leases.is_in_index(self.rules, index, row.record) for row in self.rows) >= most:
                 return record, False, True
-        self.created += 1
         now = self.now()
-        row = Row(self.created, creation.created(self.rules, record, now))
+        row = Row(creation.created(self.rules, record, now))
         row.history.append(("create", caller))
         self.rows.append(row)
         for name, value in creation.unique_values(self.rules, row.record).items():
             self.remembered.append((name, value, row, creation.unique_until(self.rules, name, now)))
         self.retain(row)
+        for name in then:
+            edge = self.rules.edges[name]
+            if not edges.applies(self.rules, edge, row.record):
+                raise Refusal("GuardBreach")
+            made = edges.take_edge(self.rules, edge, row.record, {}, now, self.world, owner=caller)
+            self.put(row, *made, caller, is_new=True)
         return row.record, True, False
 
     def find_unique(self, record: Any) -> Row | None:
@@ -152,7 +166,8 @@ class Oracle:
             raise Refusal("permission_denied")
         proof = edges.needs_proof(self.rules, change, caller)
         is_of_clock = not proof and edges.is_of_clock(self.rules, change, caller)
-        if is_of_clock or (proof and not has_proof):
+        is_end = edges.only_ends_failures(self.rules, change, caller)
+        if is_of_clock or is_end or (proof and not has_proof):
             raise Refusal("GuardBreach")
         return change
 
@@ -263,9 +278,27 @@ class Oracle:
             claimed.append(row.record)
         return claimed
 
-    def claim_order(self, row: Row) -> tuple[int, int, int]:
+    def backlog(self) -> dict[int, tuple[int, float]]:
+        rules, now = self.rules, self.now()
+        if rules.lease is None:
+            raise Refusal("GuardBreach")
+        self.forget()
+        found = {}
+        for rank, value in enumerate(rules.lease.first or (0,)):
+            ages = [
+                now - leases.claim_age(rules, row.record)
+                for row in self.rows
+                if leases.is_free(rules, row.record)
+                and leases.free_at(rules, row.record) <= now
+                and leases.claim_rank(rules, row.record) == rank
+            ]
+            found[value] = (len(ages), max([0, *ages]) / 1e6)
+        return found
+
+    def claim_order(self, row: Row) -> tuple[int, int, str]:
         rank = leases.claim_rank(self.rules, row.record)
-        return (rank or 0, leases.claim_age(self.rules, row.record), row.number)
+        tie = "" if self.by_creation else self.rules.key(row.record)
+        return (rank or 0, leases.claim_age(self.rules, row.record), tie)
 
     def renew(self, key: str, proof: LeaseProof) -> Any:
         lease = self.rules.lease
@@ -311,16 +344,19 @@ class Oracle:
 
     def run_clock(self, clock: Clock, most: int) -> int:
         if clock.due.at is None:
-            due, bound = [*self.rows], most
+            due, bound = sorted(self.rows, key=lambda row: str(self.rules.key(row.record))), most
         else:
             due = [row for row in self.rows if self.is_due(clock, row)]
-            due.sort(key=lambda row: (clocks.due_at(self.rules, clock.due, row.record) or 0, row.number))
+            due.sort(key=lambda row: self.due_order(clock, row))
             due, bound = due[:most], most
         done = 0
         for row in due:
             if done < bound:
                 done += self.drive(clock, row)
         return done
+
+    def due_order(self, clock: Clock, row: Row) -> tuple[int, str]:
+        return clocks.due_at(self.rules, clock.due, row.record) or 0, self.rules.key(row.record)
 
     def is_due(self, clock: Clock, row: Row) -> bool:
         now, lease, state = self.now(), self.rules.lease, None

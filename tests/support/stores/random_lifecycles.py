@@ -20,6 +20,7 @@ from runtime.model.lifecycles import (
     Index,
     Lease,
     Lifecycle,
+    Overrides,
     Remembered,
     Shift,
     Take,
@@ -70,11 +71,13 @@ class AnyRecord(Struct, frozen=True, kw_only=True):
     limit: int = 1
     length: int | None = None
     other: int = 0
+    spare: int = 0
     text: str | None = None
     first_text: str = ""
     number: int = 0
     flag: bool | None = None
     remark: str = ""
+    writes: int = 0
     policy: Policy = Policy()
 
 
@@ -105,10 +108,11 @@ def draw_lifecycle(rng: Random) -> Lifecycle:
         "creation_stamps": ("made_at", "moved_at"),
         "listed_by": rng.choice(["made_at", "moved_at", "marked_ms", None]),
         "copies": {"other": "rank"} if rng.random() < 0.5 else {},
+        "revision": "writes" if rng.random() < 0.3 else None,
         "fills": {"length": Fill(by="rank", of={1: "MOST", 2: "FEW", 3: "FEW"})},
         "shifts": _draw_shifts(rng, states, leased),
         "deletable": deletable,
-        "deleters": frozenset({"client", "reaper"}),
+        "deleters": frozenset({"client", "reaper"} if deletable else ()),
         "lease": _draw_lease(rng, leased, index is not None) if leased else None,
         "in_redis": kept_with(
             expires="RETENTION_S" if rng.random() < 0.3 else None,
@@ -116,6 +120,7 @@ def draw_lifecycle(rng: Random) -> Lifecycle:
             indexes={"waiting": index} if index else {},
         ),
         "refuses": Ceiling("waiting", "CEILING") if index and rng.random() < 0.5 else None,
+        "overrides": Overrides("kind", {"x": {"FEW": 1, "LONG_S": 2.5}}) if rng.random() < 0.3 else None,
     }
     if deletable and rng.random() < 0.5:
         words["deletion_due"] = Due(at="moved_at", by="reaper", every="EVERY", after="LONG_S")
@@ -146,7 +151,7 @@ def _draw_edge(
         "by_name": by_name,
         "stamps": tuple(rng.sample(["moved_at", "marked_at", "marked_ms"], rng.randint(0, 3))),
         "sets": {"mode": rng.randint(0, 1)} if rng.random() < 0.3 else {},
-        "copies": {"other": rng.choice(["rank", "number"])} if rng.random() < 0.2 else {},
+        "copies": rng.choice([{"other": "rank"}, {"spare": "number"}]) if rng.random() < 0.2 else {},
         "clears": tuple(rng.sample(["text", "marked_at", "flag"], rng.randint(0, 1))),
         "takes": _draw_takes(rng),
         "when": ("is_set",) if rng.random() < 0.1 else (),

@@ -114,6 +114,7 @@ class LetterRecord(Struct, frozen=True, kw_only=True):
     limit: int = 2
     length: float = 10.0
     error: str | None = None
+    writes: int = 0
     policy: Policy = Policy()
 
 

@@ -12,6 +12,7 @@ import pytest
 from runtime.call import Call
 from runtime.call.conditions import Condition
 from runtime.model.lifecycles import Lifecycle
+from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import LeaseProof, LeaseSettlement
 from runtime.stores.semantics.rules import EPOCH
@@ -26,6 +27,7 @@ class Shop:
     def __init__(
         self, engine: str, variables: Mapping[str, Any] = VARIABLES, *, max_terminal: int = 0
     ) -> None:
+        self.engine = engine
         self.world = HandWorld()
         self.lines = Lines()
         self.metrics = Metrics()
@@ -34,6 +36,13 @@ class Shop:
     def store(self, lifecycle: Lifecycle) -> Any:
         """The store of an entity, an `EntityStore` of any records."""
         return self._open(lifecycle)
+
+    async def open(self, lifecycle: Lifecycle) -> Any:
+        """The store of an entity, which has begun to listen where its engine has to."""
+        store = self._open(lifecycle)
+        if hasattr(store, "open"):
+            await store.open(Log("test", "ERROR", self.world, self.lines))
+        return store
 
     def call(self, caller: str) -> Call:
         return make_call(self.world, caller=caller, lines=self.lines)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.launch import NodeProcess
+from runtime.launch import Launched, NodeProcess
 from tests.support.eventually import eventually
 
 Line = Mapping[str, Any]
@@ -31,3 +32,9 @@ async def wait_for_line(process: NodeProcess, event: str, **fields: object) -> L
         return [line for line in lines(process, event) if fields.items() <= line.items()]
 
     return (await eventually(look, what=f"{event} {fields} in the log of {process.name}"))[0]
+
+
+def merge_logs(deployment: Launched) -> list[str]:
+    """The lines of all nodes by their time; those of one node stay in their order."""
+    logs = (texts(process) for process in deployment.processes.values())
+    return list(heapq.merge(*logs, key=lambda text: json.loads(text)["ts_ms"]))

@@ -17,7 +17,9 @@ import psutil
 from generated.taskqueue.system import SYSTEM
 from runtime.launch import NodeProcess
 from runtime.launch.planning.plan import ProcessPlan, base_environment
-from tests.support.eventually import PATIENCE_S
+from tests.support.eventually import PATIENCE_S, eventually
+from tests.support.taskqueue.forked_deployments import ForkedNodeProcess
+from tests.support.taskqueue.logs import lines
 
 DEPLOYMENT = SYSTEM.deployments["microservices"]
 
@@ -46,7 +48,7 @@ def node(name: str, variables: Mapping[str, str], logs: Path) -> NodeProcess:
         url=None,
         metrics_port=None,
     )
-    return NodeProcess(planned, base_environment(SYSTEM), logs)
+    return ForkedNodeProcess(planned, base_environment(SYSTEM), logs)
 
 
 @asynccontextmanager
@@ -102,3 +104,17 @@ def list_listeners(process: NodeProcess) -> list[tuple[str, int]]:
     assert process.pid is not None
     rows = psutil.Process(process.pid).net_connections("inet")
     return [(row.laddr.ip, row.laddr.port) for row in rows if row.status == psutil.CONN_LISTEN]
+
+
+async def begin_to_stop(process: NodeProcess) -> int:
+    """Ask a node once to stop, wait until it begins to; return the number of lines written before."""
+    written = len(lines(process))
+    terminate(process)
+
+    async def list_new_events() -> list[str]:
+        return [line["event"] for line in lines(process)[written:]]
+
+    await eventually(
+        list_new_events, wanted=lambda events: "service_stopping" in events, what="the beginning of the stop"
+    )
+    return written

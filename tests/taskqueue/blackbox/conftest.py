@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from runtime.launch import Launched, launched
-from runtime.transport.grpc.carrier import VARIABLE
+from runtime.launch import Launched
 from tests.support.taskqueue.api import Api
+from tests.support.taskqueue.forked_deployments import launched_by_fork
 from tests.support.taskqueue.gates import HANDLERS
 
 DEPLOYMENTS = ["taskqueue.microservices", "taskqueue.monolith"]
@@ -19,17 +19,6 @@ BY_DIRECT = "taskqueue.microservices, direct"
 
 PATIENT = {"WORKER_TIMEOUT_MS": "120000", **HANDLERS}
 """Settings under which a worker that a busy machine delays for a while does not count as lost."""
-SMALL = {
-    **PATIENT,
-    "HEARTBEAT_INTERVAL_MS": "100",
-    "MAX_DEDUP_KEYS": "2",
-    "MAX_OUTPUT_BYTES": "16",
-    "WORKER_SLOTS": "2",
-    "WORKER_ID": "hand",
-}
-"""Settings under which little is much."""
-HASTY = {**SMALL, "WORKER_TIMEOUT_MS": "3000"}
-"""The same where a lost worker is noticed soon. A job that is to end well may be given up for it."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,28 +28,22 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def microservices() -> AsyncIterator[Launched]:
     """All nodes of the deployment, healthy, on free ports. It stays when tests turn to the other one."""
-    async with launched("taskqueue.microservices", ports="auto", tls=False, settings=PATIENT) as running:
+    async with launched_by_fork("taskqueue.microservices", settings=PATIENT) as running:
         yield running
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def monolith() -> AsyncIterator[Launched]:
     """The same of the other one."""
-    async with launched("taskqueue.monolith", ports="auto", tls=False, settings=PATIENT) as running:
+    async with launched_by_fork("taskqueue.monolith", settings=PATIENT) as running:
         yield running
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def microservices_by_direct() -> AsyncIterator[Launched]:
     """The first one, whose nodes call each other and are called by the carrier `direct`."""
-    starting = launched("taskqueue.microservices", ports="auto", tls=False, settings=PATIENT)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(VARIABLE, "direct")
-        running = await starting.__aenter__()
-    try:
+    async with launched_by_fork("taskqueue.microservices", settings=PATIENT, carrier="direct") as running:
         yield running
-    finally:
-        await starting.__aexit__(None, None, None)
 
 
 @pytest.fixture(scope="package", params=[*DEPLOYMENTS, BY_DIRECT])
@@ -76,55 +59,3 @@ async def api(deployment: Launched) -> AsyncIterator[Api]:
     """The public API of the deployment, called by the anonymous principal."""
     async with deployment.client() as client:
         yield Api(client)
-
-
-@pytest_asyncio.fixture(scope="package", loop_scope="session")
-async def small_deployment() -> AsyncIterator[Launched]:
-    """Six nodes with small settings, for tests that stop and kill them."""
-    async with launched("taskqueue.microservices", ports="auto", tls=False, settings=SMALL) as running:
-        yield running
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def fragile(small_deployment: Launched) -> AsyncIterator[Launched]:
-    """The same with all nodes running; nodes that a test stopped are started again after it."""
-    yield small_deployment
-    await restart_stopped_nodes(small_deployment)
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def fragile_api(fragile: Launched) -> AsyncIterator[Api]:
-    """The public API of the deployment whose nodes are stopped and killed."""
-    async with fragile.client() as client:
-        yield Api(client)
-
-
-@pytest_asyncio.fixture(scope="package", loop_scope="session")
-async def short_timeout_deployment() -> AsyncIterator[Launched]:
-    """Six nodes for tests that lose workers."""
-    async with launched("taskqueue.microservices", ports="auto", tls=False, settings=HASTY) as running:
-        yield running
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def lossy(short_timeout_deployment: Launched) -> AsyncIterator[Launched]:
-    """The same with all nodes running."""
-    yield short_timeout_deployment
-    await restart_stopped_nodes(short_timeout_deployment)
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def lossy_api(lossy: Launched) -> AsyncIterator[Api]:
-    """The public API of the deployment that loses workers."""
-    async with lossy.client() as client:
-        yield Api(client)
-
-
-async def restart_stopped_nodes(deployment: Launched) -> None:
-    """Restart the nodes that a test has stopped."""
-    stopped = [name for name, process in deployment.processes.items() if not process.running]
-    for name in stopped:
-        await deployment.restart(name)
-    if stopped:
-        async with deployment.client() as client:
-            await Api(client).wait_until_ready()

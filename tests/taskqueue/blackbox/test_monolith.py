@@ -12,19 +12,11 @@ from generated.taskqueue.messages import CREATED_AT_ASC, DONE, QUEUED, ListJobsR
 from handlers.taskqueue.merged_listing import all_jobs
 from runtime.call.conditions import Failure
 from runtime.call.routing import find_owner
-from runtime.launch import Launched, launched
+from runtime.launch import Launched
 from tests.support.taskqueue.api import Api
-from tests.taskqueue.blackbox.conftest import PATIENT
 
 NODES = 6
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("monolith")]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def monolith() -> AsyncIterator[Launched]:
-    """Six nodes of this module alone."""
-    async with launched("taskqueue.monolith", ports="auto", tls=False, settings=PATIENT) as running:
-        yield running
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest_asyncio.fixture(loop_scope="session")

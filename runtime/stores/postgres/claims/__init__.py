@@ -1,1 +1,1 @@
-"""Claims in PostgreSQL: leases, where to look for one, and how they are settled."""
+"""Claims and settlements of leases."""

@@ -1,264 +1,394 @@
-"""Leases: taken oldest first, made longer, and given back with what came of them."""
+"""Leases: claimed in order, renewed, and settled with what came of them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from datetime import datetime
-from typing import Any, Generic
+from collections.abc import Collection, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
 
-from runtime.call.conditions import Condition
+from runtime.call.conditions import Failure
 from runtime.call.context import Call
-from runtime.call.guard import require_edge
-from runtime.model.lifecycles import Lease, Transition
-from runtime.stores.postgres.claims.looking import EVER, Looking
-from runtime.stores.postgres.claims.settling import Lost, Settlement, columns
+from runtime.model.lifecycles import Transition
+from runtime.stores.contract import NOTHING, Backlog, ExchangeResult, LeaseProof, LeaseSettlement, Record
+from runtime.stores.postgres.claims.claim_cursor import EVER, ClaimCursor
+from runtime.stores.postgres.claims.settlements import Lost, PostgresSettlements
+from runtime.stores.postgres.context import Connection, moment_of
 from runtime.stores.postgres.database import Unavailable
-from runtime.stores.postgres.rows import WAITED, as_key, is_key
-from runtime.stores.postgres.table import Table
-from runtime.stores.store import Busy, Exchanged, GuardBreach, Held, Record, Settling
+from runtime.stores.postgres.steps import Taken
+from runtime.stores.semantics.leases import lease_problem, offers, room
+from runtime.stores.semantics.rules import revised
+from runtime.stores.store import Busy, GuardBreach, Unstorable
 
 _PATIENT = 3
 """How many results wait for another transaction at a time: the connections are for the others too."""
+_ON_ACCESS = 100
+"""How many due entities a claim changes first."""
 _Outcomes = list[int | Exception]
 _Groups = dict[str, list[int]]
 """The places of those that are settled, by the name of the edge that each takes."""
 
 
-class Leases(Generic[Record]):
+class PostgresLeases(PostgresSettlements[Record]):
     """The leases of one kind of entity."""
 
-    def __init__(self, table: Table[Record], lease: Lease) -> None:
-        self._table = table
-        self._lease = lease
-        self._entering = next(edge for edge in table.lifecycle.edges.values() if edge.target == lease.state)
-        lifecycle = table.lifecycle
-        self._edges = {edge.name: edge for edge in (*lifecycle.edges.values(), *lifecycle.by_name)}
-        self._holder = sorted(self._entering.actors)[0]
-        self._settlement = Settlement(table, lease.fence)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        lease = self._rules.lease
         self._patience = asyncio.Semaphore(_PATIENT)
-        self._turn = asyncio.Lock()
-        self.looking = Looking(lease.oldest_by)
+        claim = self._statements.get("claim")
+        self._cursor = ClaimCursor(lease.oldest_by if lease else "")
+        self._has_cursor = claim is not None and "from" in claim.takes
+        self._is_plain = claim is not None and self._is_timeless and "holder" not in self._statements
+        """Whether a claim is one statement: neither a holder nor a clock has to be looked at first."""
 
-    async def acquire(self, owner: str, call: Call) -> Record | None:
-        async with self._turn:  # Many who ask at once need no more than one connection.
-            taken, _ = await self.exchange(owner, (), 1, call)
-        return taken[0] if taken else None
+    # Claiming.
+
+    async def claim(
+        self,
+        owner: str,
+        count: int,
+        call: Call,
+        *,
+        where: Mapping[str, object] = NOTHING,
+        capabilities: Collection[str] | None = None,
+    ) -> list[Record]:
+        edge = self._admit_claim(call)
+        narrowed = self._narrow(where)
+        narrowed["offered"] = None if capabilities is None else [*capabilities]
+        if not self._is_plain:
+            return await self._claim_in_order(edge, owner, count, call, narrowed, capabilities)
+        rows = await self._answer(self._look_on(None, owner, count, self._start(narrowed), call, narrowed))
+        return self._claimed(edge, rows, call)
 
     async def exchange(
-        self, owner: str, settling: Sequence[Settling], free: int, call: Call
-    ) -> Exchanged[Record]:
-        self._require(self._entering.source, self._entering.target, call)
-        outcomes: _Outcomes = [Lost()] * len(settling)
-        groups = self._groups(settling, call)
-        along = self._goes_along(groups)
-        for name, places in groups.items():
-            if name != along:
-                await self._write(name, settling, places, outcomes, call)
-        start = self.looking.start()
+        self,
+        owner: str,
+        settlements: Sequence[LeaseSettlement],
+        free: int,
+        call: Call,
+        *,
+        where: Mapping[str, object] = NOTHING,
+        capabilities: Collection[str] | None = None,
+    ) -> ExchangeResult[Record]:
+        edge = self._admit_claim(call)
+        narrowed = self._narrow(where)
+        if not self._is_plain:
+            outcomes = [*await self.settle_many(settlements, call)]
+            wanted = free + _settled(outcomes)
+            claimed = await self.claim(owner, wanted, call, where=where, capabilities=capabilities)
+            return ExchangeResult(claimed, outcomes)
+        narrowed["offered"] = None if capabilities is None else [*capabilities]
+        outcomes, along, places = await self._settle_most(settlements, call)
+        start = self._start(narrowed)
         rows: Sequence[Any] | None = None
         if along is not None:
-            taking = {"owner": owner, "free": free + _settled(outcomes), "from": start}
-            asked = [settling[place] for place in groups[along]]
-            written = await self._settlement.trade(self._edges[along], call.caller, asked, **taking)
-            rows = written.taken
-            for place, outcome in zip(groups[along], written.outcomes, strict=True):
+            claiming = {"owner": owner, "free": free + _settled(outcomes), "from": start, **narrowed}
+            asked = [settlements[place] for place in places]
+            written = await self._exchange_group(along, call, asked, **claiming)
+            rows = written.claimed
+            for place, outcome in zip(places, written.outcomes, strict=True):
                 outcomes[place] = outcome
         if not any(isinstance(each, Unavailable) for each in outcomes):
             wanted = free + _settled(outcomes)
             try:
-                rows = await self._look_on(rows, owner, wanted, start, call)
+                rows = await self._look_on(rows, owner, wanted, start, call, narrowed)
             except Unavailable:
-                if not settling:
-                    raise self._table.unavailable() from None
-        answers = self._answers(settling, groups, outcomes, call)
-        return Exchanged(self._taken(rows or (), call), answers)
+                if not settlements:
+                    raise self._unavailable() from None
+        answers = self._answers(settlements, outcomes, call)
+        return ExchangeResult(self._claimed(edge, rows or (), call), answers)
 
-    async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
-        outcomes: _Outcomes = [Lost()] * len(settling)
-        groups = self._groups(settling, call)
-        for name, places in groups.items():
-            await self._write(name, settling, places, outcomes, call)
-        return self._answers(settling, groups, outcomes, call)
-
-    async def settle(
-        self,
-        key: str,
-        target: int,
-        held: Held,
-        call: Call,
-        final: bool = False,
-        edge: str = "",
-        /,
-        **given: str | None,
-    ) -> int:
-        """Together with nobody; where somebody else has the row, it is waited for."""
-        asked = [Settling(key, held, target, given, final, edge)]
-        taken = self._require(self._lease.state, target, call, edge).name
-        if not is_key(key):
-            self._table.measures.lease_lost()
-            raise self._lost(asked[0])
-        (answer,) = await self.settle_all(asked, call)
-        if isinstance(answer, Busy):
-            outcomes: _Outcomes = [answer]
-            async with self._patience:
-                await self._write(taken, asked, [0], outcomes, call, alone=True)
-            (answer,) = self._answers(asked, {taken: [0]}, outcomes, call)
-        if isinstance(answer, Busy):
-            raise self._table.unavailable()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    async def renew(self, key: str, held: Held) -> bool:
-        if not is_key(key):
-            return False
-        (renewed,) = await self.renew_all([(key, held)])
-        if isinstance(renewed, Exception):
-            raise self._table.unavailable()
-        return renewed
-
-    async def renew_all(self, held: Sequence[tuple[str, Held]]) -> Sequence[bool | Exception]:
-        known = {(as_key(key), each.fence): each for key, each in held}
-        given = columns((key, each) for (key, _), each in known.items())
-        run = self._table.run
-        found = await self._table.answer(run("renew", actor=self._holder, **given))
-        renewed = {(str(row[0]), row[1]) for row in found}
-        goes_on: set[tuple[str, str, int]] = set()
-        if left := [key for key, fence in known if (key, fence) not in renewed]:
-            rows = await self._table.answer(run("holds", keys=left))
-            goes_on = {(str(row[0]), row[2], row[3]) for row in rows if row[4]}
-        outcomes: list[bool | Exception] = []
-        for key, each in held:
-            if (as_key(key), each.fence) in renewed:
-                outcomes.append(True)
-            elif (as_key(key), *each) in goes_on:
-                outcomes.append(Busy("it is locked"))
-            else:
-                self._table.measures.lease_lost()
-                outcomes.append(False)
-        return outcomes
-
-    # Settling.
-
-    def _groups(self, settling: Sequence[Settling], call: Call) -> _Groups:
-        """The places of those that take the same edge."""
-        groups: _Groups = {}
-        known: dict[tuple[int, str], Transition] = {}
-        for place, each in enumerate(settling):
-            edge = known.get((each.target, each.edge))
-            if edge is None:
-                edge = self._require(self._lease.state, each.target, call, each.edge)
-                known[each.target, each.edge] = edge
-            if each.final and edge.gives_up is None:
-                raise GuardBreach(f"{edge.name} is never the last try of a {self._table.lifecycle.entity}")
-            groups.setdefault(edge.name, []).append(place)
-        return groups
-
-    def _goes_along(self, groups: _Groups) -> str | None:
-        """The edge that most take of those that can be settled in one statement with the taking of others."""
-        plain = [name for name in groups if self._edges[name].gives_up is None]
-        return max(plain, key=lambda name: len(groups[name]), default=None)
-
-    async def _write(
-        self,
-        name: str,
-        settling: Sequence[Settling],
-        places: Sequence[int],
-        outcomes: _Outcomes,
-        call: Call,
-        *,
-        alone: bool = False,
-    ) -> None:
-        asked = [settling[place] for place in places]
-        written = await self._settlement.write(self._edges[name], call.caller, asked, alone=alone)
-        for place, outcome in zip(places, written, strict=True):
-            outcomes[place] = outcome
-
-    def _answers(
-        self, settling: Sequence[Settling], groups: _Groups, outcomes: _Outcomes, call: Call
-    ) -> _Outcomes:
-        """What whoever asked is told; the log and the metrics are told too."""
-        table, applied = self._table, dict[str, tuple[Transition, list[tuple[str, Held]]]]()
-        for name, places in groups.items():
-            for place in places:
-                each, outcome = settling[place], outcomes[place]
-                if isinstance(outcome, Lost):
-                    table.measures.lease_lost()
-                    outcomes[place] = self._lost(each)
-                elif isinstance(outcome, Unavailable):
-                    outcomes[place] = table.unavailable()
-                elif not isinstance(outcome, Exception):
-                    for edge in self._way(self._edges[name], outcome):
-                        applied.setdefault(edge.name, (edge, []))[1].append((each.key, each.held))
-        for edge, held in applied.values():
-            self._tell(edge, held, call)
-        return outcomes
-
-    def _way(self, edge: Transition, end: int) -> tuple[Transition, ...]:
-        """The edges that led out of the lease: one, or two where it was the last try."""
-        if end == edge.target or edge.gives_up is None:
-            return (edge,)
-        return edge, self._table.lifecycle.transition(edge.gives_up.transition)
-
-    # Taking.
+    def _start(self, narrowed: Mapping[str, Any]) -> Any:
+        """Where a claim begins to look: at the very beginning, unless age alone decides."""
+        if not self._has_cursor or any(value is not None for value in narrowed.values()):
+            return EVER
+        return self._cursor.start()
 
     async def _look_on(
-        self, rows: Sequence[Any] | None, owner: str, wanted: int, start: datetime, call: Call
+        self,
+        rows: Sequence[Any] | None,
+        owner: str,
+        wanted: int,
+        start: Any,
+        call: Call,
+        narrowed: Mapping[str, Any],
     ) -> Sequence[Any]:
-        """Takes what a look did not get, at last from the very beginning.
+        """Claim what a look did not get, at last from the very beginning.
 
         After a step that has settled something another look follows soon, so that one looks back only if
         there is a reason to.
         """
-        found = rows if rows is not None else await self._take(owner, wanted, start, call)
-        if len(found) < wanted and start is not EVER and (rows is None or self.looking.owes_back):
+        found = rows if rows is not None else await self._look(owner, wanted, start, call, narrowed)
+        if len(found) < wanted and start is not EVER and (rows is None or self._cursor.owes_back):
             try:
-                back = self.looking.back()
-                found = [*found, *await self._take(owner, wanted - len(found), back, call)]
+                back = self._cursor.back()
+                found = [*found, *await self._look(owner, wanted - len(found), back, call, narrowed)]
                 start = back
             except Unavailable:
                 if not found:
-                    raise  # What has been taken is not to be forgotten for that.
-        self.looking.ended(start, found)
+                    raise  # What has been claimed is not to be forgotten for that.
+        if self._has_cursor and all(value is None for value in narrowed.values()):
+            self._cursor.ended(start, found)
+        elif not found:
+            self._cursor.looked()
         return found
 
-    async def _take(self, owner: str, free: int, start: datetime, call: Call) -> Sequence[Any]:
-        if not free:
+    async def _look(
+        self, owner: str, free: int, start: Any, call: Call, narrowed: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        if free <= 0:
             return ()
-        return await self._table.run("acquire", actor=call.caller, owner=owner, free=free, **{"from": start})
+        given = {"owner": owner, "free": free, "from": start, **narrowed}
+        return await self._run("claim", actor=call.caller, **given)
 
-    def _taken(self, rows: Sequence[Any], call: Call) -> list[Record]:
-        table, owner, fence = self._table, self._lease.owner, self._lease.fence
-        taken = [table.rows.read(row) for row in rows]
-        if taken:
-            table.measures.waited_all(row[WAITED] for row in rows)
-            known = [
-                (getattr(each, table.lifecycle.key), Held(getattr(each, owner), getattr(each, fence)))
-                for each in taken
-            ]
-            self._tell(self._entering, known, call)
-        return taken
+    async def _claim_in_order(
+        self,
+        edge: Transition,
+        owner: str,
+        count: int,
+        call: Call,
+        narrowed: dict[str, Any],
+        capabilities: Collection[str] | None,
+    ) -> list[Record]:
+        """Claim in a transaction: after what is due, and as far as the holder has room."""
+        await self._forget()
+        for clock in self._rules.on_access:
+            await self._run_clock(clock, call, _ON_ACCESS)
+        self._cursor.looked()
+        taken: list[Taken] = []
+        async with self._transaction() as connection:
+            holder, held = await self._find_holder(connection, owner)
+            free = room(self._rules, holder, "state", held, count)
+            offered = offers(self._rules, holder, capabilities)
+            narrowed["offered"] = None if offered is None else [*offered]
+            given = {"owner": owner, "free": free, "from": EVER, **narrowed}
+            if free <= 0:
+                rows: Sequence[Any] = ()
+            elif "claim" in self._statements:
+                rows = await self._run_in(connection, "claim", actor=call.caller, **given)
+            else:
+                rows = await self._run_in(connection, "choose", **given)
+                for row in self._in_order(rows):
+                    begun = Taken(self._codec.decode(row), ())
+                    taken.append(self._take(begun, edge, moment_of(row), owner, is_final=False))
+                await self._write(connection, call.caller, taken, call)
+        if not taken:
+            return self._claimed(edge, rows, call)
+        for each in taken:
+            self._audit_taken(each, call)
+        return [revised(self._rules, each.old, each.record) for each in taken]
 
-    def _tell(self, edge: Transition, held: Sequence[tuple[str, Held]], call: Call) -> None:
-        """Counts and tells transitions, with their leases by the names that the record has for them.
+    async def _find_holder(self, connection: Connection, owner: str) -> tuple[Any | None, int]:
+        """Return the holder of a lease, as far as claims go by it, and how many it has."""
+        lease = self._rules.lease
+        if lease is None or lease.holder is None or "holder" not in self._statements:
+            return None, 0
+        rows = await self._run_in(connection, "holder", owner=owner)
+        if not rows:
+            return None, 0
+        (row,) = rows
+        words = {lease.holder.capacity: row["capacity"], lease.holder.offers: row["offers"]}
+        return SimpleNamespace(state=row["state"], **words), row["held"]
 
-        What ties the lines of an entity is its key, as there is no call that all of them belong to.
-        """
-        name, owner, fence = self._table.lifecycle.key, self._lease.owner, self._lease.fence
-        self._table.applied_all(
-            call,
-            edge,
-            [{"request_id": key, name: key, owner: each.owner, fence: each.fence} for key, each in held],
+    def _narrow(self, where: Mapping[str, object]) -> dict[str, Any]:
+        """Return what narrows a claim or a listing, as statements take it."""
+        self._require_fields(where)
+        columns = self._statements["columns"].takes
+        narrowed: dict[str, Any] = {}
+        for name, value in where.items():
+            if value is None:
+                narrowed["absent"] = [*narrowed.get("absent", ()), name]
+            elif columns[name] not in ("text", "integer", "bigint", "boolean", "uuid"):
+                raise GuardBreach(f"{name} of a {self._entity} narrows nothing in PostgreSQL")
+            else:
+                narrowed[f"record_{name}"] = value
+        return narrowed
+
+    def _claimed(self, edge: Transition, rows: Sequence[Any], call: Call) -> list[Record]:
+        lease = self._rules.lease
+        assert lease is not None
+        claimed = [self._codec.decode(row) for row in self._in_order(rows)]
+        if claimed:
+            self._measures.waited_all(row["_waited"] for row in rows)
+            key, owner, fence = self._key_field, lease.owner, lease.fence
+            held = [(getattr(each, key), getattr(each, owner), getattr(each, fence)) for each in claimed]
+            self._audit_leases(edge, held, call)
+        return claimed
+
+    def _in_order(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """Return rows in claim order; those of one statement may come in any."""
+        if len(rows) < 2:
+            return rows
+        key = self._key_field
+        return sorted(
+            rows, key=lambda row: (row["_rank"], row["_age"] is not None, row["_age"], str(row[key]))
         )
 
-    def _require(self, source: int, target: int, call: Call, name: str = "") -> Transition:
-        table = self._table
-        return require_edge(table.roles, table.lifecycle, call.caller, call.method, source, target, name)
+    # Renewing.
 
-    def _lost(self, asked: Settling) -> Condition:
-        make: Callable[..., Condition] = self._table.roles["lease_lost"]
-        return make(holder=asked.held.owner, key=asked.key)
+    async def renew(
+        self, held: Sequence[tuple[str, LeaseProof]], *, seconds: float | None = None
+    ) -> list[Any]:
+        if self._rules.lease is None:
+            raise GuardBreach(f"a {self._entity} has no lease")
+        codec = self._codec
+        if not self._is_timeless:
+            for key, _ in held:
+                await self._access(codec.as_key(key))
+        known = [(key, lease) for key, lease in held if codec.is_key(key)]
+        actor = sorted(self._rules.entering.actors)[0] if self._rules.entering else ""
+        given = self._lease_columns(known)
+        rows = await self._answer(self._run("renew", actor=actor, seconds=seconds, **given)) if known else ()
+        renewed = {str(row[self._key_field]): codec.decode(row) for row in rows}
+        left = {codec.as_key(key) for key, _ in known} - renewed.keys()
+        goes_on: dict[str, Any] = {}
+        if left:
+            rows = await self._answer(self._run("holds", keys=[*left]))
+            goes_on = {str(row[self._key_field]): row for row in rows}
+        return [self._renewed(key, lease, renewed, goes_on) for key, lease in held]
+
+    def _renewed(
+        self, key: str, proof: LeaseProof, renewed: Mapping[str, Any], others: Mapping[str, Any]
+    ) -> Any:
+        own, lease = self._codec.as_key(key), self._rules.lease
+        assert lease is not None
+        record = renewed.get(own)
+        if record is not None and self._is_proven(record, proof):
+            return record
+        row = others.get(own)
+        if row is not None:
+            record = self._codec.decode(row)
+            if lease_problem(self._rules, record, *proof, moment_of(row)) is None:
+                return Busy("another transaction has it")
+        self._measures.lease_lost()
+        return None
+
+    def _is_proven(self, record: Any, proof: LeaseProof) -> bool:
+        lease = self._rules.lease
+        assert lease is not None
+        is_owner = not proof.owner or getattr(record, lease.owner) == proof.owner
+        return is_owner and (not proof.fence or getattr(record, lease.fence) == proof.fence)
+
+    # Settling.
+
+    async def settle(self, settlement: LeaseSettlement, call: Call) -> int:
+        """Settle one; where another transaction has the row, it is waited for."""
+        edge = self._admit_settlement(settlement, call)
+        (answer,) = await self.settle_many([settlement], call)
+        if isinstance(answer, Busy):
+            async with self._patience:
+                outcomes = await self._settle_group(edge, call, [settlement], is_patient=True)
+            (answer,) = self._answers([settlement], [*outcomes], call)
+        if isinstance(answer, Busy):
+            raise self._unavailable()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def settle_many(
+        self, settlements: Sequence[LeaseSettlement], call: Call
+    ) -> Sequence[int | Exception]:
+        outcomes, along, places = await self._settle_most(settlements, call)
+        if along is not None:
+            await self._settle_places(along, settlements, places, outcomes, call)
+        return self._answers(settlements, outcomes, call)
+
+    async def _settle_most(
+        self, settlements: Sequence[LeaseSettlement], call: Call
+    ) -> tuple[_Outcomes, Transition | None, list[int]]:
+        """Settle all but the largest group of one compiled edge, which is left for the step of a claim."""
+        outcomes: _Outcomes = [Lost()] * len(settlements)
+        edges: dict[str, Transition] = {}
+        rounds: list[_Groups] = [{}]
+        keys: set[str] = set()
+        for place, each in enumerate(settlements):
+            try:
+                edges[each.edge] = self._admit_settlement(each, call)
+                await self._access(self._codec.as_key(each.key), call)
+            except (Failure, GuardBreach, Unstorable) as error:
+                outcomes[place] = error
+                continue
+            key = self._codec.as_key(each.key)
+            if not self._codec.is_key(key):
+                outcomes[place] = Lost("lost")
+                continue
+            if key in keys:  # A second settlement of one entity comes after the first.
+                rounds.append({})
+                keys.clear()
+            keys.add(key)
+            rounds[-1].setdefault(each.edge, []).append(place)
+        last = rounds[-1]
+        plain = [name for name in last if f"exchange_{name}" in self._statements]
+        along = max(plain, key=lambda name: len(last[name]), default=None)
+        for groups in rounds:
+            for name, places in groups.items():
+                if groups is not last or name != along:
+                    await self._settle_places(edges[name], settlements, places, outcomes, call)
+        return (outcomes, edges[along], last[along]) if along is not None else (outcomes, None, [])
+
+    async def _settle_places(
+        self,
+        edge: Transition,
+        settlements: Sequence[LeaseSettlement],
+        places: Sequence[int],
+        outcomes: _Outcomes,
+        call: Call,
+    ) -> None:
+        written = await self._settle_group(edge, call, [settlements[place] for place in places])
+        for place, outcome in zip(places, written, strict=True):
+            outcomes[place] = outcome
+
+    def _answers(
+        self, settlements: Sequence[LeaseSettlement], outcomes: _Outcomes, call: Call
+    ) -> Sequence[int | Exception]:
+        """Return the outcomes as callers get them, and audit those that were written."""
+        applied: dict[str, list[tuple[str, str, int]]] = {}
+        for place, each in enumerate(settlements):
+            outcome = outcomes[place] = self._to_answer(each, outcomes[place])
+            if not isinstance(outcome, Exception):
+                for edge in self._path(self._rules.edges[each.edge], outcome):
+                    applied.setdefault(edge.name, []).append((each.key, *each.lease))
+        for name, held in applied.items():
+            self._audit_leases(self._rules.edges[name], held, call)
+        return outcomes
+
+    def _path(self, edge: Transition, end: int) -> tuple[Transition, ...]:
+        """Return the edges that led out of the lease: one, or two where it was the last try."""
+        if end == edge.target or edge.gives_up is None:
+            return (edge,)
+        last = self._rules.edges[edge.gives_up.transition]
+        return (last,) if last.source == edge.source else (edge, last)
+
+    # Pausing.
+
+    async def pause(self, value: int) -> None:
+        self._require_pausable()
+        await self._answer(self._run("pause", value=value))
+
+    async def resume(self, value: int) -> None:
+        self._require_pausable()
+        await self._answer(self._run("resume", value=value))
+
+    async def paused(self) -> frozenset[int]:
+        if "paused" not in self._statements:
+            return frozenset()
+        return frozenset(row[0] for row in await self._answer(self._run("paused")))
+
+    def _require_pausable(self) -> None:
+        if self._rules.rank_field is None:
+            raise GuardBreach(f"claims of a {self._entity} are in no order that could be paused")
+
+    async def backlog(self) -> dict[int, Backlog]:
+        lease = self._rules.lease
+        if lease is None:
+            raise GuardBreach(f"a {self._entity} has no lease")
+        values = lease.first or (0,)
+        await self._forget()
+        if "backlog" not in self._statements:
+            return dict.fromkeys(values, Backlog(0, 0.0))
+        rows = await self._answer(self._run("backlog"))
+        return {values[row["rank"]]: Backlog(row["entities"], row["oldest"]) for row in rows}
 
 
 def _settled(outcomes: _Outcomes) -> int:

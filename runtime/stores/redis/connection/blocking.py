@@ -11,7 +11,7 @@ import ssl
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import hiredis
@@ -28,7 +28,7 @@ from runtime.stores.redis.connection.line import (
     introduced,
 )
 from runtime.stores.redis.connection.server import CONNECT_S, NOT_CONNECTED, PATIENCE_S, Server, Unavailable
-from runtime.stores.redis.scripts import decoded
+from runtime.stores.redis.scripts import ScriptCall
 
 _READ = 1 << 16
 _LOOK_S = 0.0002
@@ -132,20 +132,21 @@ class BlockingServer(Server):
 
     waits_on_the_spot = True
 
-    async def evaluate_one(self, command: tuple[Any, ...], text: str) -> Any:
+    async def evaluate_one(self, ask: Callable[[bool], ScriptCall]) -> Any:
         line = self._lines.get("main")
         if isinstance(line, BlockingLine) and line.is_open and not self._closed_until:
             began = time.monotonic()
             try:
-                answer = line.ask_one(command)
+                answer = line.ask_one(ask(False).by_digest())
             except LineLost as lost:
                 if time.monotonic() >= began + PATIENCE_S:
                     raise Unavailable(str(lost), unknown=True) from None
+                return await self._evaluate_again(ask(True))
             else:
                 if not isinstance(answer, ReplyError):
-                    return decoded(answer)
+                    return answer
         # Whatever is out of the ordinary goes the long way, from its beginning.
-        return await super().evaluate_one(command, text)
+        return await super().evaluate_one(ask)
 
     async def _rest(self, seconds: float) -> None:
         time.sleep(seconds)

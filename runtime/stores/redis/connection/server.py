@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 from runtime.stores.redis.connection.address import parsed
 from runtime.stores.redis.connection.line import Asking, Command, Line, LineLost, ReplyError, connected
-from runtime.stores.redis.scripts import ScriptCall, decoded, reading_at_once
+from runtime.stores.redis.scripts import ScriptCall, make_reading_call
 
 PATIENCE_S = 1.0
 """For how long a server that is away, loading or not the master any more is asked again."""
@@ -72,7 +72,11 @@ class Server:
         self._clients: list[redis.asyncio.Redis] = []
 
     async def run(
-        self, commands: Sequence[Command], *, repeatable: bool = False, line: str = "main"
+        self,
+        commands: Sequence[Command],
+        *,
+        repeatable: bool = False,
+        line: str = "main",
     ) -> list[Any]:
         """Sends commands together and gives their answers; a refusal is among them as a ReplyError.
 
@@ -88,9 +92,9 @@ class Server:
                 answers = await known.ask(commands)
             except LineLost as lost:
                 failed = Unavailable(str(lost), unknown=lost.sent)
-                again = repeatable or not lost.sent
+                is_worth_it = repeatable or not lost.sent
             except Unavailable as error:
-                failed, again = error, True
+                failed, is_worth_it = error, True
             else:
                 waiting = self._not_now(answers, line)
                 if waiting is None:
@@ -98,8 +102,8 @@ class Server:
                     return answers
                 # Only where nothing at all was done may everything be sent again.
                 refused = sum(isinstance(each, ReplyError) for each in answers) == len(answers)
-                failed, again = Unavailable(waiting), repeatable or refused
-            if not again or monotonic() + pause >= until:
+                failed, is_worth_it = Unavailable(waiting), repeatable or refused
+            if not is_worth_it or monotonic() + pause >= until:
                 self._closed_until = monotonic() + _PAUSES_S[1]
                 raise failed
             await self._rest(pause)
@@ -123,23 +127,29 @@ class Server:
         if missing and others:
             # They are about what the scripts did: a WAIT counts the writes before it.
             answers[len(calls) :] = await self.run(others, repeatable=repeatable, line=line)
-        answers = _given(answers)
-        for place, each in enumerate(calls):
-            if each.in_json:
-                answers[place] = decoded(answers[place])
-        return answers
+        return _given(answers)
 
-    async def evaluate_one(self, command: tuple[Any, ...], text: str) -> Any:
-        """Runs a script by itself that answers JSON and may be repeated: a command with its digest.
+    async def evaluate_one(self, ask: Callable[[bool], ScriptCall]) -> Any:
+        """Runs a script by itself, and another call of it where the answer was lost: `ask(True)`."""
+        try:
+            return await self._evaluate_once(ask(False), repeatable=False)
+        except Unavailable as lost:
+            if not lost.unknown:
+                raise
+        return await self._evaluate_again(ask(True))
 
-        The text is for a server that does not know it.
-        """
-        (answer,) = await self.run((command,), repeatable=True)
+    async def _evaluate_again(self, call: ScriptCall) -> Any:
+        # The server is not known to be away, only to have lost an answer.
+        self._closed_until = 0.0
+        return await self._evaluate_once(call, repeatable=True)
+
+    async def _evaluate_once(self, call: ScriptCall, *, repeatable: bool) -> Any:
+        (answer,) = await self.run((call.by_digest(),), repeatable=repeatable)
         if _is_missing(answer):
-            (answer,) = await self.run((("EVAL", text, *command[2:]),), repeatable=True)
+            (answer,) = await self.run((call.in_full(),), repeatable=repeatable)
         if isinstance(answer, ReplyError):
             raise refusal(answer)
-        return decoded(answer)
+        return answer
 
     async def ask(self, *commands: Command) -> list[Any]:
         """Answers to commands that change nothing, or do no harm when they are repeated."""
@@ -147,7 +157,7 @@ class Server:
 
     async def ask_at_once(self, *commands: Command) -> list[Any]:
         """The same, all of one moment: no change of anybody else comes in between."""
-        (answers,) = await self.evaluate([reading_at_once(commands)], repeatable=True)
+        (answers,) = await self.evaluate([make_reading_call(commands)], repeatable=True)
         return list(answers)
 
     async def listen(self, told: Callable[[Any], None]) -> Line:

@@ -106,7 +106,7 @@ def test_addresses_from_outside_are_a_range_of_one_port() -> None:
             "127.0.0.1:50071 to 127.0.0.1:50074, 127.0.0.1:8090 to 127.0.0.1:8093",
         ),
     ):
-        _, compose = [rows for rows in parse_tables(render(of)) if "DNS name" in rows[0]]
+        _, compose, *_ = [rows for rows in parse_tables(render(of)) if "DNS name" in rows[0]]
         assert compose[0]["From outside"] == wanted
 
 

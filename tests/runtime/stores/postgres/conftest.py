@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.stores.postgres import database, table, upkeep
+from runtime.stores.postgres import context, database, maintenance
 from runtime.world import RealWorld
 from tests.runtime.stores.postgres.kit import Kit, unguarded
 
@@ -27,9 +27,9 @@ PATIENCE_S = 60.0
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes long here is a busy machine: neither a connection nor a statement is given up for that."""
     monkeypatch.setattr(database, "WAIT_S", PATIENCE_S)
-    monkeypatch.setattr(table, "STATEMENT_S", PATIENCE_S)
+    monkeypatch.setattr(context, "STATEMENT_S", PATIENCE_S)
     # Nor do counts rest for minutes after one that was held up.
-    monkeypatch.setattr(upkeep, "_QUICK_COUNT_S", PATIENCE_S)
+    monkeypatch.setattr(maintenance, "_QUICK_COUNT_S", PATIENCE_S)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import asyncpg
@@ -15,8 +15,8 @@ from generated.orchestrator.system import SYSTEM
 from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
+from runtime.stores.contract import LeaseProof, LeaseSettlement, Transitioned
 from runtime.stores.postgres import Database, PostgresStore
-from runtime.stores.store import Held
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 
@@ -47,7 +47,7 @@ class Kit:
         self.values = {**VALUES, **(values or {})}
         self.database = Database(url)
         self.store: PostgresStore[JobRecord] = PostgresStore(
-            SYSTEM, JOB, JobRecord, self.database, self.metrics, self.values
+            SYSTEM, JOB, JobRecord, self.database, WORLD, self.metrics, self.values
         )
         self._sql: list[asyncpg.Connection[Any]] = []
 
@@ -80,10 +80,10 @@ class Kit:
 
     async def add(self, state: int = CREATED, **fields: Any) -> JobRecord:
         """A job that went the legal way into a state; in RUNNING it is held by `w`."""
-        made = await self.store.create(self.intent(**fields), self.call("api"))
+        made = (await self.store.create(self.intent(**fields), self.call("api"))).record
         key = made.job_id
         if state != CREATED:
-            await self.store.move(key, CREATED, QUEUED, self.call("api"))
+            await self.move(key, CREATED, QUEUED, self.call("api"))
         if state in (RUNNING, SUCCESS, RETRY, DEAD):
             await self.sql.execute(
                 "UPDATE jobs SET state = 'RUNNING', lease_owner = 'w', attempt = attempt + 1,"
@@ -92,7 +92,7 @@ class Kit:
             )
         if state in (SUCCESS, RETRY, DEAD):
             target = SUCCESS if state == SUCCESS else RETRY
-            await self.store.settle(key, target, Held("w", 1), self.call("worker"), state == DEAD)
+            await self.settle(key, target, LeaseProof("w", 1), self.call("worker"), is_final=state == DEAD)
         return await self.job(key)
 
     async def job(self, key: str) -> JobRecord:
@@ -107,4 +107,67 @@ class Kit:
 
     async def edges(self, key: str) -> list[tuple[str, str, str]]:
         """Its history as (from, to, actor)."""
-        return [(each.source, each.target, each.actor) for each in await self.store.history(key)]
+        return [
+            (JOB.states[each.source] if each.source else "", JOB.states[each.target], each.actor)
+            for each in await self.store.history(key)
+        ]
+
+    # What tests ask by states and one at a time.
+
+    async def move(self, key: str, source: int, target: int, call: Call) -> Transitioned:
+        """Take the edge between two states."""
+        return await self.store.transition(key, self.store.edge_between(source, target, call).name, call)
+
+    async def move_all(self, keys: Sequence[str], source: int, target: int, call: Call) -> int:
+        """Take it for many at the same moment; return to how many it applied."""
+        moved = await asyncio.gather(*(self.move(key, source, target, call) for key in keys))
+        return sum(each.applied for each in moved)
+
+    async def claim(self, owner: str, call: Call) -> JobRecord | None:
+        """Claim one."""
+        claimed = await self.store.claim(owner, 1, call)
+        return claimed[0] if claimed else None
+
+    async def settle(
+        self,
+        key: str,
+        target: int,
+        lease: LeaseProof,
+        call: Call,
+        *,
+        is_final: bool = False,
+        edge: str = "",
+        **given: Any,
+    ) -> int:
+        """Leave the lease by the edge to a state."""
+        asked = settlement(key, lease, target, given, is_final=is_final, edge=edge)
+        return await self.store.settle(asked, call)
+
+    async def renew(self, key: str, lease: LeaseProof) -> bool:
+        """Renew one; whether it goes on."""
+        (renewed,) = await self.store.renew([(key, lease)])
+        return renewed is not None
+
+    async def create_or_find(self, record: JobRecord, call: Call) -> tuple[JobRecord, bool]:
+        """Create one; what was created or found, and whether it is new."""
+        return (await self.store.create(record, call))[:2]
+
+    async def create_or_find_all(
+        self, records: Sequence[JobRecord], call: Call, compare: Any = None
+    ) -> list[tuple[JobRecord, bool]]:
+        """The same for many."""
+        return [each[:2] for each in await self.store.create_many(records, call, compare=compare)]
+
+
+def settlement(
+    key: str,
+    lease: LeaseProof,
+    target: int,
+    given: Mapping[str, Any] | None = None,
+    *,
+    is_final: bool = False,
+    edge: str = "",
+) -> LeaseSettlement:
+    """The settlement by the edge from RUNNING to a state, or by a named one."""
+    name = edge or JOB.edges[RUNNING, target].name
+    return LeaseSettlement(key, lease, name, given or {}, is_final)

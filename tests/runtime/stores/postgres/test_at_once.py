@@ -35,7 +35,7 @@ async def test_both_steps_are_in_the_history_and_in_the_table_is_one(kit: Kit) -
     assert await kit.edges(key) == [("", "CREATED", "api"), ("CREATED", "QUEUED", "api")]
     assert (await kit.job(key)).state == QUEUED
     assert await kit.sql.fetchval("SELECT count(DISTINCT txid) FROM job_transitions") == 1
-    taken = await kit.store.acquire("w", kit.call("worker"))
+    taken = await kit.claim("w", kit.call("worker"))
     assert taken is not None
     assert taken.job_id == key
 

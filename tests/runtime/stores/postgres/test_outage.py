@@ -13,9 +13,9 @@ import pytest
 from generated.orchestrator.messages import CREATED, QUEUED, RETRY, SUCCESS
 from runtime.call.conditions import Condition
 from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.stores.contract import LeaseProof
 from runtime.stores.postgres import Database, database
 from runtime.stores.postgres.database import Unavailable
-from runtime.stores.store import Held
 from tests.runtime.stores.postgres.kit import Kit, unguarded
 from tests.runtime.stores.postgres.test_store import blocked
 from tests.support.eventually import eventually
@@ -47,14 +47,14 @@ async def unavailable(kit: Kit) -> None:
     """Every call says so, says it soon, and says nothing else."""
     key = kit.intent().job_id
     asked = (
-        kit.store.create_or_find(kit.intent(), kit.call("api")),
-        kit.store.create_or_find_all([kit.intent()], kit.call("api")),
+        kit.create_or_find(kit.intent(), kit.call("api")),
+        kit.create_or_find_all([kit.intent()], kit.call("api")),
         kit.store.get(key),
-        kit.store.move(key, CREATED, QUEUED, kit.call("api")),
-        kit.store.acquire("w", kit.call("worker")),
-        kit.store.renew(key, Held("w", 1)),
-        kit.store.settle(key, SUCCESS, Held("w", 1), kit.call("worker")),
-        kit.store.settle(key, RETRY, Held("w", 1), kit.call("worker")),
+        kit.move(key, CREATED, QUEUED, kit.call("api")),
+        kit.claim("w", kit.call("worker")),
+        kit.renew(key, LeaseProof("w", 1)),
+        kit.settle(key, SUCCESS, LeaseProof("w", 1), kit.call("worker")),
+        kit.settle(key, RETRY, LeaseProof("w", 1), kit.call("worker")),
         kit.store.find(),
         kit.store.history(key),
         kit.store.purge(1, kit.call("operator")),
@@ -74,26 +74,26 @@ async def test_a_database_that_is_down_is_told_and_found_again(
     made = await own.add(QUEUED)
     own_server.stop()
     await unavailable(own)
-    assert await own.store.problem() == "the database does not answer"
+    assert await own.store.health() == "the database does not answer"
     own_server.spawn()
     own_server.wait()
     async with asyncio.timeout(LONG_ENOUGH_S):
         while True:
             try:
-                taken = await own.store.acquire("w", own.call("worker"))
+                taken = await own.claim("w", own.call("worker"))
                 break
             except Condition:
                 await asyncio.sleep(0.05)
     assert taken is not None
     assert taken.job_id == made.job_id
-    assert await own.store.problem() is None
+    assert await own.store.health() is None
 
 
 @pytest.mark.req("ORC-002", "ORC-058", "ORC-145")
 async def test_what_was_answered_outlives_a_crash(own: Kit, own_server: EmbeddedPostgres) -> None:
     """The server dies at once; whatever was created is there, and at worst not queued yet."""
-    made, _ = await own.store.create_or_find(own.intent(), own.call("api"))
-    await own.store.move(made.job_id, CREATED, QUEUED, own.call("api"))
+    made, _ = await own.create_or_find(own.intent(), own.call("api"))
+    await own.move(made.job_id, CREATED, QUEUED, own.call("api"))
     own_server.stop(immediate=True)
     own_server.spawn()
     own_server.wait()
@@ -107,7 +107,7 @@ async def test_a_store_may_be_opened_before_its_database(own_server: EmbeddedPos
     kit = Kit(own_server.url)
     await kit.store.open(kit.log)
     try:
-        assert await kit.store.problem() == "the database does not answer"
+        assert await kit.store.health() == "the database does not answer"
         (told,) = kit.lines.read_back("store_unavailable")
         assert "charter" not in told["message"]
         own_server.spawn()
@@ -148,10 +148,10 @@ async def test_news_are_heard_again_after_a_restart(own: Kit, own_server: Embedd
     own.sql = await own.connect()
     told = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
     await eventually(lambda: own.sql.fetchval(told), patience=LONG_ENOUGH_S)
-    await own.store.acquire("w", own.call("worker"))
+    await own.claim("w", own.call("worker"))
     await own.add(QUEUED)
     async with asyncio.timeout(ENOUGH_S):
-        assert await own.store.awaited(60)
+        assert await own.store.wait(60)
 
 
 async def test_a_listener_outlives_a_fault_of_the_library(own: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,8 @@ async def test_a_listener_outlives_a_fault_of_the_library(own: Kit, monkeypatch:
         return await dedicated()
 
     monkeypatch.setattr(own.database, "dedicated", failing)
-    await own.sql.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+    cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+    await eventually(lambda: own.sql.fetchval(cut), "a listener to be cut off")
     async with asyncio.timeout(LONG_ENOUGH_S):
         await again.wait()
 
@@ -176,7 +177,7 @@ async def test_a_listener_outlives_a_fault_of_the_library(own: Kit, monkeypatch:
 async def test_an_answer_that_was_lost_is_found_out_about(kit: Kit) -> None:
     """The server cuts the session right after the commit; the repeat learns that it had been written."""
     await kit.add(QUEUED)
-    job = await kit.store.acquire("w", kit.call("worker"))
+    job = await kit.claim("w", kit.call("worker"))
     assert job is not None
     fetch = kit.database.fetch
 
@@ -188,13 +189,13 @@ async def test_an_answer_that_was_lost_is_found_out_about(kit: Kit) -> None:
         return found
 
     kit.database.fetch = cut  # type: ignore[method-assign,assignment]
-    held = Held("w", job.attempt)
+    held = LeaseProof("w", job.attempt)
     with pytest.raises(Condition) as caught:
-        await kit.store.settle(job.job_id, SUCCESS, held, kit.call("worker"), result="1")
+        await kit.settle(job.job_id, SUCCESS, held, kit.call("worker"), result="1")
     assert caught.value.code == "service_unavailable"
-    assert await kit.store.settle(job.job_id, SUCCESS, held, kit.call("worker"), result="1") == SUCCESS
+    assert await kit.settle(job.job_id, SUCCESS, held, kit.call("worker"), result="1") == SUCCESS
     with pytest.raises(Condition) as caught:
-        await kit.store.settle(job.job_id, SUCCESS, held, kit.call("worker"), result="1")
+        await kit.settle(job.job_id, SUCCESS, held, kit.call("worker"), result="1")
     assert caught.value.code == "lease_lost"
     assert len(await kit.edges(job.job_id)) == 4
 
@@ -234,7 +235,7 @@ async def test_a_call_that_is_cancelled_leaves_its_connection_usable(kit: Kit) -
     begun = other.transaction()
     await begun.start()
     await other.execute("SELECT FROM jobs FOR UPDATE")
-    moving = asyncio.create_task(kit.store.move(made.job_id, CREATED, QUEUED, kit.call("api")))
+    moving = asyncio.create_task(kit.move(made.job_id, CREATED, QUEUED, kit.call("api")))
     await blocked(kit)
     moving.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -256,4 +257,4 @@ async def test_a_schema_that_is_not_there_is_a_store_that_is_not_available(kit: 
 
 async def recovered(kit: Kit) -> None:
     """Returns when the store works again."""
-    await eventually(kit.store.problem, wanted=lambda problem: problem is None, patience=LONG_ENOUGH_S)
+    await eventually(kit.store.health, wanted=lambda problem: problem is None, patience=LONG_ENOUGH_S)

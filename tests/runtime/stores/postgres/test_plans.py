@@ -29,31 +29,32 @@ GIVEN: dict[str, Any] = {
     "skip": [],
     "most": 100,
     "from": EVER,
-    "final": [False],
-    "error": [None],
-    "result": [None],
+    "rows": "[]",
+    "edge": "",
+    "absent": [],
+    "offset": 0,
+    "given_last_error": [None],
+    "given_result": [None],
     "states": ["QUEUED", "RUNNING", "RETRY"],
     "size": 50,
-    "idempotency_key": ["nothing"],
 }
 WANTED = {
-    "acquire": "jobs_acquirable",
-    "sweep_accept": "jobs_listed",
-    "sweep_fail": "jobs_due_fail",
-    "sweep_requeue": "jobs_due_requeue",
-    "sweep_requeue_giving_up": "jobs_due_requeue",
+    "claim": "jobs_acquirable",
+    "due_accept": "jobs_listed",
+    "due_fail": "jobs_due_fail",
     "due_requeue": "jobs_due_requeue",
     "get": "jobs_pkey",
-    "states": "jobs_pkey",
+    "lock": "jobs_pkey",
+    "lock_free": "jobs_pkey",
+    "write": "jobs_pkey",
     "holds": "jobs_pkey",
     "renew": "jobs_pkey",
-    "move_accept": "jobs_pkey",
     "settle_complete": "jobs_pkey",
-    "settle_fail": "jobs_pkey",
+    "settle_release": "jobs_pkey",
     "exchange_complete": "jobs_pkey",
-    "give_up_fail": "jobs_pkey",
     "find_unique": "jobs_unique",
-    "find": "jobs_listed jobs_acquirable jobs_due_fail",
+    "find_newest": "jobs_listed jobs_acquirable jobs_due_fail",
+    "find_oldest": "jobs_listed jobs_acquirable jobs_due_fail",
     "census": "jobs_listed jobs_acquirable",
     "history": "job_transitions_pkey",
 }
@@ -97,7 +98,7 @@ async def test_what_is_not_due_is_not_read(kit: Kit) -> None:
     try:
         (scan,) = [
             each
-            for each in _scans(await plan(connection, "sweep_requeue", "ANALYZE, BUFFERS,"))
+            for each in _scans(await plan(connection, "due_requeue", "ANALYZE, BUFFERS,"))
             if each.get("Index Name") == "jobs_due_requeue"
         ]
         assert "next_attempt_at" in scan["Index Cond"]
@@ -113,8 +114,8 @@ async def test_traces_of_what_was_taken_do_not_slow_the_next_look(kit: Kit) -> N
     await begun.start()
     await forgotten.fetch("SELECT FROM jobs")
     intents = [kit.intent() for _ in range(3000)]
-    await kit.store.create_or_find_all(intents, kit.call("api"))
-    await kit.store.move_all([each.job_id for each in intents], CREATED, QUEUED, kit.call("api"))
+    await kit.create_or_find_all(intents, kit.call("api"))
+    await kit.move_all([each.job_id for each in intents], CREATED, QUEUED, kit.call("api"))
     await kit.sql.execute(
         "UPDATE jobs SET state = 'RUNNING', lease_owner = 'w',"
         " lease_expiry = clock_timestamp() + interval '1 h'"
@@ -128,7 +129,7 @@ async def test_traces_of_what_was_taken_do_not_slow_the_next_look(kit: Kit) -> N
                 (scan,) = [
                     each
                     for each in _scans(
-                        await plan(connection, "acquire", "ANALYZE, BUFFERS,", **{"from": start})
+                        await plan(connection, "claim", "ANALYZE, BUFFERS,", **{"from": start})
                     )
                     if each.get("Index Name") == "jobs_acquirable"
                 ]
@@ -151,8 +152,8 @@ async def test_a_first_small_statement_does_not_slow_the_history_of_the_next(kit
             "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0;"
             " SET auto_explain.log_nested_statements = on; SET client_min_messages = log"
         )
-        acquire = statements("orchestrator", "job")["acquire"]
-        await connection.fetch(acquire.text, *acquire.arguments(VALUES, GIVEN))
+        claim = statements("orchestrator", "job")["claim"]
+        await connection.fetch(claim.text, *claim.arguments(VALUES, GIVEN))
         (history,) = [each for each in plans if "Insert on job_transitions" in each]
         assert "Hash Join" in history
         assert "Nested Loop" not in history
@@ -166,8 +167,6 @@ async def plan(
     """How the server would run a statement, or did."""
     statement = statements("orchestrator", "job")[name]
     values = {**dict.fromkeys(statement.takes), **GIVEN, **given}
-    if name == "find":
-        values["idempotency_key"] = None
     text = f"EXPLAIN ({options} FORMAT JSON) {statement.text}"
     found = await connection.fetchval(text, *statement.arguments(VALUES, values))
     tree: dict[str, Any] = json.loads(found)[0]["Plan"]

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from generated.orchestrator.lifecycle import JOB
+from generated.orchestrator.records import JobRecord
 from generated.orchestrator.system import SYSTEM
-from runtime.stores.postgres.rows import is_key, storable
+from runtime.stores.postgres.codec import RecordCodec, storable
 from runtime.stores.postgres.statements import parsed, statements
+from runtime.stores.semantics.rules import prepare_rules
 
 FOLDER = Path(__file__).parents[4] / "generated" / "orchestrator" / "sql"
 
@@ -24,7 +27,6 @@ def test_a_statement_has_a_name_what_it_takes_and_its_text() -> None:
     assert one.takes == {"key": "uuid", "LIMIT_S": "double precision"}
     assert one.cuts == {"error": 20}
     assert one.text == "-- one\nSELECT $1\nFROM x"
-    assert one.arguments({"LIMIT_S": 2.5, "OTHER": 1}, {"key": "k"}) == ["k", 2.5]
 
 
 def test_every_variable_of_a_statement_is_one_of_the_environment() -> None:
@@ -44,8 +46,8 @@ def test_no_statement_goes_by_a_clock_that_stands_still() -> None:
 @pytest.mark.req("ORC-112")
 def test_whoever_takes_passes_by_what_is_locked() -> None:
     known = statements("orchestrator", "job")
-    assert "FOR UPDATE SKIP LOCKED" in known["acquire"].text
-    for name in ("sweep_accept", "sweep_fail", "sweep_requeue"):
+    assert "FOR UPDATE OF jobs SKIP LOCKED" in known["claim"].text
+    for name in ("due_accept", "due_fail", "due_requeue"):
         assert "SKIP LOCKED" in known[name].text
 
 
@@ -60,7 +62,6 @@ def test_only_what_operators_ask_for_deletes() -> None:
 @pytest.mark.parametrize(
     ("text", "most", "kept"),
     [
-        (None, 5, None),
         ("short", 5, "short"),
         ("longer", 5, "longe"),
         ("žž", 3, "ž"),
@@ -68,10 +69,12 @@ def test_only_what_operators_ask_for_deletes() -> None:
         ("a\ud800b", None, "a?b"),
     ],
 )
-def test_texts_are_made_storable(text: str | None, most: int | None, kept: str | None) -> None:
+def test_texts_are_made_storable(text: str, most: int | None, kept: str) -> None:
     assert storable(text, most) == kept
 
 
 def test_what_can_be_a_key() -> None:
-    assert is_key("00000000-0000-4000-8000-00000000000A")
-    assert not any(map(is_key, ["", "abc", "00000000000040008000000000000000", " " + "0" * 36]))
+    columns = statements("orchestrator", "job")["columns"]
+    codec = RecordCodec(prepare_rules(JOB, JobRecord, {}), JobRecord, columns)
+    assert codec.is_key("00000000-0000-4000-8000-00000000000A")
+    assert not any(map(codec.is_key, ["", "abc", "00000000000040008000000000000000", " " + "0" * 36]))

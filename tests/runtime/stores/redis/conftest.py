@@ -10,7 +10,7 @@ import pytest
 import redis.asyncio
 
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.stores.redis import upkeep
+from runtime.stores.redis import maintenance
 from runtime.stores.redis.connection import server as servers
 from tests.runtime.stores.redis.kit import Kit
 
@@ -21,7 +21,7 @@ MakeKit = Callable[..., Awaitable[Kit]]
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever stalls while it connects has lost nothing, and nothing is trimmed while a test counts."""
     monkeypatch.setattr(servers, "CONNECT_S", 60.0)
-    monkeypatch.setattr(upkeep, "_TRIM_EVERY_S", 3600.0)
+    monkeypatch.setattr(maintenance, "_TRIM_EVERY_S", 3600.0)
 
 
 @pytest.fixture(scope="session")

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import redis.asyncio
 
 from generated.priority.lifecycle import TASK, WORKER
-from generated.priority.messages import ACTIVE, COMPLETED, DEAD, EXECUTING, HIGH, LOW, MEDIUM, QUEUED
+from generated.priority.messages import (
+    ACTIVE,
+    COMPLETED,
+    DEAD,
+    DEAD_LETTER,
+    EXECUTING,
+    FAILED,
+    HIGH,
+    LOW,
+    MEDIUM,
+    QUEUED,
+)
 from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.system import SYSTEM
 from runtime.call import Call
 from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
+from runtime.stores.contract import DELETION, NOTHING, CreateResult, LeaseProof, LeaseSettlement, Transitioned
 from runtime.stores.history.entries import apart
 from runtime.stores.redis import RedisStore, Server
-from runtime.stores.redis.given import unpacked
-from runtime.stores.redis.rows import signature
-from runtime.stores.store import Created, Held, Settlement
+from runtime.stores.redis.codec import compute_signature, unpack_fields
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 
@@ -40,14 +50,16 @@ class Kit:
         self.lines = Lines()
         self.log = Log("test", level, WORLD, self.lines)
         self.metrics = Metrics()
+        self.waiting = 0
+        """How many claims wait."""
         self.values = {**VALUES, "REDIS_KEY_PREFIX": "", **(values or {})}
         self.prefix: str = self.values["REDIS_KEY_PREFIX"]
         self.server = Server(url, name="test")
         self.tasks: RedisStore[TaskRecord] = RedisStore(
-            SYSTEM, TASK, TaskRecord, self.server, self.metrics, self.values
+            SYSTEM, TASK, TaskRecord, self.server, WORLD, self.metrics, self.values
         )
         self.workers: RedisStore[WorkerRecord] = RedisStore(
-            SYSTEM, WORKER, WorkerRecord, self.server, self.metrics, self.values
+            SYSTEM, WORKER, WorkerRecord, self.server, WORLD, self.metrics, self.values
         )
         # The library's own types know of answers that a client which decodes texts never gives.
         self.redis: Any = redis.asyncio.Redis.from_url(url, decode_responses=True)
@@ -76,8 +88,8 @@ class Kit:
         }
         return TaskRecord(task_id=given.pop("task_id", None) or WORLD.new_id(), **given)
 
-    async def create(self, *records: TaskRecord) -> list[Created[TaskRecord]]:
-        return await self.tasks.create_or_find_all(records, self.call("client"))
+    async def create(self, *records: TaskRecord) -> list[CreateResult[TaskRecord]]:
+        return await self.tasks.create_many(records, self.call("client"))
 
     async def add(self, **fields: Any) -> TaskRecord:
         """A task that waits."""
@@ -87,10 +99,36 @@ class Kit:
     async def worker(self, capacity: int = 100, *offers: str) -> str:
         """A worker that is active."""
         record = WorkerRecord(worker_id=WORLD.new_id(), capacity=capacity, capabilities=offers)
-        return (await self.workers.create(record, self.call("worker"))).worker_id
+        return (await self.workers.create(record, self.call("worker"))).record.worker_id
 
-    async def claim(self, worker: str, most: int = 100, **options: Any) -> list[TaskRecord]:
-        return await self.tasks.claim(worker, most, self.call("worker"), **options)
+    async def claim(
+        self, worker: str, most: int = 100, *, wait_s: float = 0.0, offers: Collection[str] | None = None
+    ) -> list[TaskRecord]:
+        """What a worker is given, if need be after a wait."""
+        call, until = self.call("worker"), WORLD.monotonic() + wait_s
+        while True:
+            if found := await self.tasks.claim(worker, most, call, capabilities=offers):
+                return found
+            if (left := until - WORLD.monotonic()) <= 0:
+                return []
+            self.waiting += 1
+            try:
+                await self.tasks.wait(left)
+            finally:
+                self.waiting -= 1
+
+    async def held_by(self, worker: str) -> set[str]:
+        page = await self.tasks.find(states=[EXECUTING], equal={"assigned_worker_id": worker}, size=1000)
+        return {each.task_id for each in page.records}
+
+    async def cancel(self, key: str) -> Transitioned:
+        """Cancels a task that waits or runs."""
+        call = self.call("client")
+        done = await self.tasks.transition(key, "cancel", call)
+        return done if done.state != EXECUTING else await self.tasks.transition(key, "abort", call)
+
+    async def replay(self, key: str) -> Transitioned:
+        return await self.tasks.transition(key, "replay", self.call("admin"))
 
     async def running(self, worker: str | None = None, **fields: Any) -> TaskRecord:
         """A task that a worker runs; nothing else may wait."""
@@ -101,9 +139,9 @@ class Kit:
 
     async def settle(self, task: TaskRecord, target: int = COMPLETED, **given: str) -> Any:
         """What came of a result that the holder of a task reports."""
-        held = Held(task.assigned_worker_id or "", task.attempt)
-        (outcome,) = await self.tasks.settle_all(
-            [Settlement(task.task_id, target, held, given)], self.call("worker")
+        held = LeaseProof(task.assigned_worker_id or "", task.attempt)
+        (outcome,) = await self.tasks.settle_many(
+            [settlement(task.task_id, target, held, given)], self.call("worker")
         )
         return outcome
 
@@ -117,7 +155,7 @@ class Kit:
 
     async def hash(self, key: str) -> dict[str, str]:
         """A task as Redis has it, with what it was created with among its fields."""
-        return dict(unpacked(await self.redis.hgetall(f"{self.prefix}tasks:{key}")))
+        return dict(unpack_fields(await self.redis.hgetall(f"{self.prefix}tasks:{key}")))
 
     async def now(self) -> int:
         seconds, fraction = await self.redis.time()
@@ -130,26 +168,23 @@ class Kit:
     async def back_date_all(self, keys: Sequence[str], seconds: float) -> None:
         """The same for many, each a microsecond younger than the one before."""
         at = await self.now() - int(seconds * 1e6)
-        rows = await self.tasks._entities.read_all(keys)
+        rows = await asyncio.gather(*(self.tasks.get(key) for key in keys))
         pipeline = self.redis.pipeline(transaction=False)
         for place, (key, row) in enumerate(zip(keys, rows, strict=True)):
             assert row is not None
             pipeline.hset(f"{self.prefix}tasks:{key}", mapping={"queued_at": at + place})
-            word, mark = PRIORITIES[row.effective_priority], signature(row.required_capabilities)
+            word, mark = PRIORITIES[row.effective_priority], compute_signature(row.required_capabilities)
             for name in (f"queue:{word}", f"queue:{word}:cap:{mark}"):
                 pipeline.zadd(self.prefix + name, {key: at + place}, xx=True)
         await pipeline.execute()
 
     async def sweep(self, change: Any, due: Any = None) -> int:
         """Everything that is due; how many were changed."""
-        changed = 0
-        due = due or change.due
-        store = (
-            self.workers
-            if change is not None and change in (*WORKER.edges.values(), *WORKER.shifts.values())
-            else self.tasks
-        )
-        while batch := await store.sweep(change, due, self.call(due.by)):
+        changed, by = 0, (due or change.due).by
+        is_of_worker = change in (*WORKER.edges.values(), *WORKER.shifts.values())
+        store: RedisStore[Any] = self.workers if is_of_worker else self.tasks
+        name = DELETION if change is None else change.name
+        while batch := await store.run_due(name, self.call(by)):
             changed += batch
         return changed
 
@@ -170,6 +205,19 @@ class Kit:
         await check_indexes(self)
 
 
+def settlement(
+    key: str, target: int, lease: LeaseProof, given: Mapping[str, str] = NOTHING, edge: str = ""
+) -> LeaseSettlement:
+    """That a run has come to a state, by the edge that leads there unless another one is named."""
+    edges: dict[int, str] = {
+        COMPLETED: "complete",
+        FAILED: "fail",
+        QUEUED: "retry",
+        DEAD_LETTER: "bury",
+    }
+    return LeaseSettlement(key, lease, edge or edges[target], given)
+
+
 def told_apart(fields: dict[str, str]) -> list[dict[str, str]]:
     """The changes of one entry, as the writer of the history tells them apart."""
     changes = apart({name.encode(): text.encode() for name, text in fields.items()})
@@ -186,11 +234,14 @@ async def check_indexes(kit: Kit) -> None:
     pipeline = kit.redis.pipeline(transaction=False)
     for key in hashes:
         pipeline.hgetall(key)
-    for row in map(unpacked, await pipeline.execute()):
+    for row in map(unpack_fields, await pipeline.execute()):
         key, status = row["task_id"], row["status"]
         wanted.setdefault(f"tasks:status:{status}", {})[key] = float(row["updated_at"])
         if status == "queued" and "available_at" not in row:
-            level, mark = row["effective_priority"], signature(json.loads(row["required_capabilities"]))
+            level, mark = (
+                row["effective_priority"],
+                compute_signature(json.loads(row["required_capabilities"])),
+            )
             wanted.setdefault(f"queue:{level}", {})[key] = float(row["queued_at"])
             wanted.setdefault(f"queue:{level}:cap:{mark}", {})[key] = float(row["queued_at"])
             known[mark] = row["required_capabilities"]

@@ -13,17 +13,18 @@ from runtime.call import Call
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
+from runtime.stores.contract import LeaseProof
 from runtime.stores.history import HistoryReader, HistoryWriter
 from runtime.stores.postgres import Database
 from runtime.stores.redis import RedisStore, Server
-from runtime.stores.store import Held, Settlement
 from tests.runtime.hand_world import Lines
-from tests.runtime.stores.redis.kit import VALUES, WORLD
+from tests.runtime.stores.redis.kit import VALUES, WORLD, settlement
 from tests.support.specs.harbour import new_database
 from tests.support.specs.reserved_words import fields_of, texts_below, words_of
 from tests.support.specs.widened_spec import generate_widened
 
 ROOT = Path(__file__).parents[4]
+LUA = ROOT / "runtime/stores/redis/lua"
 HISTORY = ("history", "order", "group", "user", "select", "ctid", "xmin")
 """Some that would stand in the way of the tables of the history."""
 
@@ -31,10 +32,10 @@ HISTORY = ("history", "order", "group", "user", "select", "ctid", "xmin")
 async def test_every_word_of_the_scripts(
     tmp_path: Path, redis_url: str, shared_postgres: EmbeddedPostgres
 ) -> None:
-    texts = texts_below(ROOT / "generated/priority", ".lua", ".sql")
+    texts = [*texts_below(ROOT / "generated/priority", ".sql"), *texts_below(LUA, ".lua")]
     words = {*words_of(texts), *fields_of(HISTORY), "signature", "settled", "str", "command", "self"}
     words.remove("reason")  # The metrics of this spec say what it means, and it would mean something else.
-    assert {"was", "key", "owner", "fence", "stamp", "believed_offers", "hash", "row"} <= words
+    assert {"record", "key", "owner", "fence", "stamps", "hash", "row"} <= words
     with generate_widened(ROOT / "spec/priority", tmp_path, "priority_words", "TaskRow", words) as more:
         async with new_database(shared_postgres) as url:
             await live("priority_words", more, redis_url, url)
@@ -48,8 +49,8 @@ async def live(system: str, more: list[str], redis_url: str, url: str) -> None:
     values = {**VALUES, "REDIS_KEY_PREFIX": "", "HISTORY_RETENTION_SECONDS": 0}
     log, metrics = Log("test", "DEBUG", WORLD, Lines()), Metrics()
     server, database, client = Server(redis_url), Database(url), Redis.from_url(redis_url)
-    task: Any = RedisStore(known, tables.TASK, records.TaskRecord, server, metrics, values)
-    worker: Any = RedisStore(known, tables.WORKER, records.WorkerRecord, server, metrics, values)
+    task: Any = RedisStore(known, tables.TASK, records.TaskRecord, server, WORLD, metrics, values)
+    worker: Any = RedisStore(known, tables.WORKER, records.WorkerRecord, server, WORLD, metrics, values)
 
     def call(actor: str) -> Call:
         return Call(world=WORLD, log=log, caller=actor)
@@ -72,21 +73,19 @@ async def live(system: str, more: list[str], redis_url: str, url: str) -> None:
         def one() -> Any:
             return records.TaskRecord(task_id=WORLD.new_id(), **usual, **given)
 
-        # The script for many, and the one for one.
-        many = await task.create_or_find_all([one(), one()], call("client"))
-        alone = await task.create_or_find_all([one()], call("client"))
+        many = await task.create_many([one(), one()], call("client"))
+        alone = [await task.create(one(), call("client"))]
         made = [each.record for each in (*many, *alone)]
-        holder = await worker.create(
-            records.WorkerRecord(worker_id=WORLD.new_id(), capacity=5), call("worker")
-        )
+        found = records.WorkerRecord(worker_id=WORLD.new_id(), capacity=5)
+        holder = (await worker.create(found, call("worker"))).record
         taken = await task.claim(holder.worker_id, 5, call("worker"))
         assert [each.task_id for each in taken] == [each.task_id for each in made]
         for each in (*made, *taken):
             check(each)
         check(await task.get(made[0].task_id))
-        key, held = taken[0].task_id, Held(holder.worker_id, taken[0].attempt)
-        settling = [Settlement(key, states.COMPLETED, held, {"result": "{}"})]
-        await task.settle_all(settling, call("worker"))
+        key, held = taken[0].task_id, LeaseProof(holder.worker_id, taken[0].attempt)
+        settling = [settlement(key, states.COMPLETED, held, {"result": "{}"})]
+        await task.settle_many(settling, call("worker"))
         ended = await task.get(key)
         check(ended)
         assert ended.status == states.COMPLETED
@@ -96,7 +95,7 @@ async def live(system: str, more: list[str], redis_url: str, url: str) -> None:
             while await reader.get(key) is None:
                 await writer.step(call("historian"))
         check(await reader.get(key))
-        assert [each.target for each in await reader.history(key)][-1] == "completed"
+        assert [each.target for each in await reader.history(key)][-1] == states.COMPLETED
     finally:
         await task.close()
         await worker.close()

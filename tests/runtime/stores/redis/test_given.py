@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from generated.priority.messages import COMPLETED, HIGH, LOW, MEDIUM, QUEUED
-from runtime.stores.redis.given import GIVEN
+from runtime.stores.redis.codec import GIVEN
 from tests.runtime.stores.redis.conftest import MakeKit
 from tests.runtime.stores.redis.kit import Kit
 
@@ -43,7 +43,7 @@ async def test_one_by_itself_is_stored_as_one_of_many(kit: Kit, fields: dict[str
     await kit.sound()
 
 
-async def test_one_that_the_shorter_script_knows_nothing_of_is_stored_by_the_other(kit: Kit) -> None:
+async def test_what_is_set_at_the_creation_is_there(kit: Kit) -> None:
     """What is held back, has a key that no two share, or has what is kept apart."""
     now = datetime.now(UTC)
     given: list[dict[str, Any]] = [
@@ -54,8 +54,7 @@ async def test_one_that_the_shorter_script_knows_nothing_of_is_stored_by_the_oth
     for fields in given:
         (made,) = await kit.create(kit.intent(**fields))
         found = await kit.task(made.record.task_id)
-        assert made.is_new and made.state == QUEUED and found == made.record
-        assert found is not None
+        assert made.is_new and found.status == QUEUED and found == made.record
         assert {name: getattr(found, name) for name in fields} == fields
     await kit.sound()
 
@@ -69,27 +68,17 @@ async def test_one_by_itself_comes_right_after_a_clock_that_is_ahead(kit: Kit) -
     assert await kit.redis.get("clock:task") == str(ahead + 2)
 
 
-async def test_one_by_itself_that_is_sent_again_is_its_own(kit: Kit) -> None:
-    """What became of it meanwhile stays; nothing is queued or told twice."""
-    wanted = kit.intent()
-    await kit.create(wanted)
-    (task,) = await kit.claim(await kit.worker())
-    before = await kit.hash(task.task_id), await entries(kit)
-    (again,) = await kit.create(wanted)
-    assert again.is_new and again.record == await kit.task(task.task_id)
-    assert before == (await kit.hash(task.task_id), await entries(kit))
-    await kit.sound()
-
-
-async def test_the_first_of_a_part_rings_and_the_next_does_not(kit: Kit) -> None:
+async def test_what_can_be_claimed_is_announced(kit: Kit) -> None:
+    """Once for each step, however many it creates; what is held back is not."""
     listening = kit.redis.pubsub()
     await listening.subscribe("queue:wake")
     assert (await listening.get_message(timeout=60))["type"] == "subscribe"
-    made = [await kit.add(), await kit.add(), await kit.add(required_capabilities=("gpu",))]
-    heard = [(await listening.get_message(timeout=60))["data"] for _ in range(2)]
-    assert heard == [f"1 {made[0].task_id}", f"2 {made[2].task_id}"]
+    await kit.add()
+    await kit.create(kit.intent(), kit.intent(required_capabilities=("gpu",)))
+    await kit.add(available_at=datetime.now(UTC) + timedelta(hours=1))
     await kit.redis.publish("queue:wake", "the end")
-    assert (await listening.get_message(timeout=60))["data"] == "the end"
+    heard = [(await listening.get_message(timeout=60))["data"] for _ in range(3)]
+    assert heard == ["task", "task", "the end"]
     await listening.aclose()
 
 

@@ -11,11 +11,10 @@ import pytest
 from generated.priority.lifecycle import TASK_RAISE_LOW, TASK_RETRY, WORKER_LOSE
 from generated.priority.messages import CANCELLED, COMPLETED, DEAD_LETTER, EXECUTING, FAILED, LOW, QUEUED
 from generated.priority.records import TaskRecord
-from runtime.call.conditions import Failure
-from runtime.stores.redis import sweeping
-from runtime.stores.store import Held, Settlement
+from runtime.stores.contract import LeaseProof
+from runtime.stores.semantics import clocks
 from tests.runtime.stores.redis.conftest import MakeKit
-from tests.runtime.stores.redis.kit import Kit, gathered
+from tests.runtime.stores.redis.kit import Kit, gathered, settlement
 from tests.support.chaos import Chaos
 
 TASKS = 50
@@ -44,7 +43,7 @@ async def test_detectors_results_cancels_and_promoters_race_for_the_same_tasks(
     make_kit: MakeKit, monkeypatch: pytest.MonkeyPatch, chaos: Chaos
 ) -> None:
     """Each running task leaves its attempt exactly once, whoever is first; the count grows by one at most."""
-    monkeypatch.setattr(sweeping, "MOST", 4)
+    monkeypatch.setattr(clocks, "BATCH", 4)
     kits = [await make_kit(level="WARNING", LOW_TO_MEDIUM_SECONDS=0) for _ in range(3)]
     kit = kits[0]
     winners: Counter[str] = Counter()
@@ -53,7 +52,7 @@ async def test_detectors_results_cancels_and_promoters_race_for_the_same_tasks(
         await kit.create(*(kit.intent(priority=LOW, max_retries=number % 2) for _ in range(TASKS)))
         tasks = await kit.claim(worker, TASKS)
         assert len(tasks) == TASKS
-        await overdue(kit, tasks)
+        await overdue(kit, tasks[::2])
         await silent(kit, worker)
         await kit.sweep(WORKER_LOSE)
         keys = [task.task_id for task in tasks]
@@ -61,24 +60,23 @@ async def test_detectors_results_cancels_and_promoters_race_for_the_same_tasks(
 
         async def report(
             keys: list[str] = keys, worker: str = worker, chance: random.Random = chance
-        ) -> list[int | Failure]:
-            found: list[int | Failure] = []
+        ) -> list[int | Exception]:
+            found: list[int | Exception] = []
             for start in range(0, TASKS, 5):
                 asked = [
-                    Settlement(
+                    settlement(
                         key,
                         chance.choice((COMPLETED, FAILED, QUEUED)),
-                        Held(worker, 1),
+                        LeaseProof(worker, 1),
                         {"reason": "reported"},
                     )
                     for key in keys[start : start + 5]
                 ]
-                found += await kits[1].tasks.settle_all(asked, kits[1].call("worker"))
+                found += await kits[1].tasks.settle_many(asked, kits[1].call("worker"))
             return found
 
         async def cancel(keys: list[str] = keys) -> list[object]:
-            call = kits[2].call("client")
-            return await gathered(*(kits[2].tasks.move_to(key, CANCELLED, call) for key in keys[::-2]))
+            return await gathered(*(kits[2].cancel(key) for key in keys[::-2]))
 
         work = [
             report(),
@@ -138,8 +136,10 @@ async def test_promoters_and_a_hundred_pollers_deliver_each_task_once(
         worker = await own.worker(5)
         while tasks := await own.claim(worker, 5):
             delivered.update(task.task_id for task in tasks)
-            results = [Settlement(task.task_id, COMPLETED, Held(worker, task.attempt)) for task in tasks]
-            assert await own.tasks.settle_all(results, own.call("worker")) == [COMPLETED] * len(tasks)
+            results = [
+                settlement(task.task_id, COMPLETED, LeaseProof(worker, task.attempt)) for task in tasks
+            ]
+            assert await own.tasks.settle_many(results, own.call("worker")) == [COMPLETED] * len(tasks)
 
     await asyncio.gather(
         *(poll(number) for number in range(100)), *(each.sweep(TASK_RAISE_LOW) for each in kits)
@@ -167,7 +167,7 @@ async def test_of_a_cancel_and_a_claim_one_wins(make_kit: MakeKit, chaos: Chaos)
 
 async def cancel_all(kit: Kit, keys: list[str]) -> set[str]:
     """Cancels what waits; what that was."""
-    moved = [(key, await kit.tasks.move(key, QUEUED, CANCELLED, kit.call("client"))) for key in keys]
+    moved = [(key, await kit.tasks.transition(key, "cancel", kit.call("client"))) for key in keys]
     return {key for key, each in moved if each.applied}
 
 
@@ -209,11 +209,11 @@ async def test_whatever_happens_every_index_agrees_with_every_task(make_kit: Mak
             elif step == 6:
                 (found, _) = await kit.tasks.find(size=5)
                 for task in found:
-                    await kit.tasks.move_to(task.task_id, CANCELLED, kit.call("client"))
+                    await kit.cancel(task.task_id)
             else:
                 (dead, _) = await kit.tasks.find(states=[DEAD_LETTER], size=2)
                 for task in dead:
-                    await kit.tasks.move(task.task_id, DEAD_LETTER, QUEUED, kit.call("admin"))
+                    await kit.replay(task.task_id)
                 await kit.sweep(TASK_RETRY)
                 from generated.priority.lifecycle import TASK_RELEASE
 

@@ -14,8 +14,8 @@ from generated.priority.messages import HIGH, LOW, QUEUED
 from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.system import SYSTEM
 from runtime.node.wiring import find_clock_drivers, needs_no_handler
+from runtime.stores.contract import EntityStore
 from runtime.stores.node_stores import Stores
-from runtime.stores.store import IndexedStore
 from tests.runtime.stores.redis.conftest import MakeKit
 from tests.runtime.stores.redis.kit import WORLD, Kit
 from tests.support.eventually import eventually
@@ -82,12 +82,12 @@ async def test_stores_are_shared_and_told_apart_by_their_records(make_kit: MakeK
     kit = await make_kit()
     values = {**kit.values, "REDIS_URL": kit.url}
     stores = Stores(SYSTEM, WORLD, kit.metrics, values, "node")
-    tasks: IndexedStore[TaskRecord] = stores.of(TASK, TaskRecord)
-    workers: IndexedStore[WorkerRecord] = stores.of(WORKER, WorkerRecord)
+    tasks: EntityStore[TaskRecord] = stores.of(TASK, TaskRecord)
+    workers: EntityStore[WorkerRecord] = stores.of(WORKER, WorkerRecord)
     assert stores.of(TASK, TaskRecord) is tasks and tasks is not workers
     await stores.open(kit.log, ["manager"])
-    assert await stores.problem() is None
-    made = await tasks.create(kit.intent(), kit.call("client"))
+    assert await stores.health() is None
+    made = (await tasks.create(kit.intent(), kit.call("client"))).record
     assert await kit.task(made.task_id) == made
     assert b'queue_depth{priority="medium"} 1.0' in await kit.metrics.render()
     await stores.close()

@@ -17,7 +17,7 @@ Make = Callable[..., Process]
 @pytest.fixture(autouse=True)
 def never_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A listing that takes long changes what is asked for next. Here only if a test wants it: not by load."""
-    for module in ("claims.polling", "sweeping"):
+    for module in ("claims.index_search", "due_transitions"):
         monkeypatch.setattr(f"runtime.stores.s3.{module}._SLOW_S", float("inf"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from runtime.call import Call
@@ -11,9 +12,10 @@ from runtime.node.settings import read
 from runtime.node.systems import load_system
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
+from runtime.stores.contract import LeaseProof, LeaseSettlement, Transitioned
 from runtime.stores.s3.client.objects import Objects
 from runtime.stores.s3.store import S3Store
-from runtime.stores.store import Held, Settling
+from runtime.stores.store import NoSuchEntity
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 from tests.support.s3.fixtures import Bucket
@@ -65,6 +67,11 @@ async def ask(objects: Objects, kind: str) -> object:
     return [each async for each in objects.versions("there")]
 
 
+def proof(record: Any) -> LeaseProof:
+    """The proof of the lease that a task has."""
+    return LeaseProof(record.worker_id, record.attempt)
+
+
 class Process:
     """One process that uses the bucket: its stores, its clock and its log."""
 
@@ -82,17 +89,20 @@ class Process:
         ]
         self.values = {**read(known, (), {}, {}), **values}
         self.tasks: S3Store[Any] = self.store("task")
-        self.tasks._entities.indexes.log = self.log
+        self.tasks._context.indexes.log = self.log
         self.task = self.system.lifecycles["task"]
-        self._takings: dict[str, Any] = {}
+        self._narrowed: dict[str, tuple[Sequence[str], Collection[str] | None]] = {}
         self.states = {name: number for number, name in self.task.states.items()}
 
     def store(self, entity: str) -> S3Store[Any]:
         lifecycle = self.system.lifecycles[entity]
-        return S3Store(self.system, lifecycle, self.objects, self.world, Metrics(), self.values)
+        assert lifecycle.record is not None
+        return S3Store(
+            self.system, lifecycle, lifecycle.record, self.objects, self.world, Metrics(), self.values
+        )
 
     async def close(self) -> None:
-        await self.tasks.drained()
+        await self.tasks.drain_indexes()
         await self.objects.close()
 
     def call(self, actor: str = "client") -> Call:
@@ -121,28 +131,60 @@ class Process:
         return self.task.in_s3.messages["RetryPolicy"].made(**{**usual, **fields})
 
     async def submit(self, **fields: Any) -> Any:
-        made = await self.tasks.create(self.new(**fields), self.call())
-        await self.tasks.drained()
+        made = (await self.tasks.create(self.new(**fields), self.call())).record
+        await self.tasks.drain_indexes()
         return made
 
-    def taking(self, owner: str = "w1", **given: Any) -> Any:
-        """What a worker takes with; the same one each time."""
-        if owner not in self._takings:
-            self._takings[owner] = self.tasks.taking(**given)
-        return self._takings[owner]
+    def narrow(self, owner: str, *, shards: Sequence[str] = (), kinds: Collection[str] | None = None) -> None:
+        """Lets an owner claim of some shards and kinds only."""
+        self._narrowed[owner] = (shards, kinds)
 
     async def take(self, owner: str = "w1", free: int = 1) -> list[Any]:
-        """Takes leases once; the indexes say so when it returns."""
-        taken = (await self.taking(owner).exchange(owner, [], free, self.call("worker"))).taken
-        await self.tasks.drained()
-        return list(taken)
+        """Claims once; the indexes say so when it returns."""
+        shards, kinds = self._narrowed.get(owner, ((), None))
+        claimed: list[Any] = []
+        for where in [{"shard": each} for each in shards] or [{}]:
+            left = free - len(claimed)
+            claimed += await self.tasks.claim(
+                owner, left, self.call("worker"), where=where, capabilities=kinds
+            )
+        await self.tasks.drain_indexes()
+        return claimed
+
+    async def renew(self, record: Any) -> bool:
+        """Renews a lease; whether it goes on."""
+        return (await self.tasks.renew([(record.id, proof(record))]))[0] is not None
+
+    async def move(self, key: str, source: str, target: str, actor: str = "client", **given: Any) -> Any:
+        """Takes the edge between two states."""
+        edge = self.tasks.edge_between(self.states[source], self.states[target], self.call(actor))
+        return await self.tasks.transition(key, edge.name, self.call(actor), given=given)
+
+    async def move_to(self, key: str, target: str, actor: str = "client", **given: Any) -> Any:
+        """Takes the edge from the state that a task is in, if there is one."""
+        found = await self.tasks.get(key)
+        if found is None:
+            raise NoSuchEntity(key)
+        if (found.status, self.states[target]) not in self.task.edges:
+            return Transitioned(False, found.status)
+        return await self.move(key, self.task.states[found.status], target, actor, **given)
+
+    async def create(self, record: Any) -> tuple[Any, bool]:
+        """Creates a task or finds it; whether it is new."""
+        return (await self.tasks.create(record, self.call()))[:2]
+
+    async def advance(self, record: Any, **given: Any) -> Any:
+        """Writes how far the owner of a lease is."""
+        return await self.tasks.transition(
+            record.id, "advance", self.call("worker"), lease=proof(record), given=given
+        )
 
     async def sweep(self, edge: str = "retry") -> int:
         """Does all that is due by an edge."""
         swept = 0
-        while moved := await self.tasks.sweep(self.task.transition(edge), self.call("monitor")):
+        while moved := await self.tasks.run_due(edge, self.call("monitor")):
             swept += moved
-        await self.tasks.drained()
+        await self.tasks.drain_indexes()
         return swept
 
     async def repair(self) -> int:
@@ -150,17 +192,15 @@ class Process:
         repaired = 0
         while some := await self.tasks.repair(self.call("monitor")):
             repaired += some
-        await self.tasks.drained()
+        await self.tasks.drain_indexes()
         return repaired
 
     async def settle(self, record: Any, edge: str, **given: Any) -> Any:
         """Leaves a lease by the name of an edge; the state, or why not."""
-        transition = self.task.transition(edge)
         final = bool(given.pop("final", False))
-        held = Held(record.worker_id, record.attempt)
-        asked = Settling(record.id, held, transition.target, given, final, edge)
-        outcome = (await self.taking(record.worker_id).settle_all([asked], self.call("worker")))[0]
-        await self.tasks.drained()
+        asked = LeaseSettlement(record.id, proof(record), edge, given, final)
+        outcome = (await self.tasks.settle_many([asked], self.call("worker")))[0]
+        await self.tasks.drain_indexes()
         return outcome
 
     def raw(self, key: str) -> dict[str, Any]:

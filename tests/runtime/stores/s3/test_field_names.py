@@ -34,20 +34,21 @@ async def test_every_word_of_the_engine(tmp_path: Path, bucket: Bucket) -> None:
         world = TestWorld()
         log = Log("test", "DEBUG", world, Lines())
         objects = OtherTime(Place(bucket=bucket.name, endpoint=bucket.endpoint, prefix="green/"))
-        plants: Any = S3Store(system, system.lifecycles["plant"], objects, world, Metrics(), values)
+        lifecycle = system.lifecycles["plant"]
+        plants: Any = S3Store(system, lifecycle, lifecycle.record, objects, world, Metrics(), values)
         given = {each: f"the {each}" for each in more}
         care = records.Care(first_ms=50, most_ms=2000, factor=3.0)
         plant = records.PlantRecord(plant_id="", species="fern", tending_seconds=5, care=care, **given)
         try:
-            made = await plants.create(plant, Call(world=world, log=log, caller="client"))
-            await plants.drained()
-            taking = plants.taking(kinds=["fern"])
-            (taken,), _ = await taking.exchange("g1", [], 1, Call(world=world, log=log, caller="shed"))
+            made = (await plants.create(plant, Call(world=world, log=log, caller="client"))).record
+            await plants.drain_indexes()
+            shed = Call(world=world, log=log, caller="shed")
+            (taken,) = await plants.claim("g1", 1, shed, capabilities=["fern"])
             assert taken.state == states.TENDED
             for each in (made, taken, await plants.get(made.plant_id)):
                 assert {name: getattr(each, name) for name in more} == given
         finally:
-            await plants.drained()
+            await plants.drain_indexes()
             await objects.close()
 
 

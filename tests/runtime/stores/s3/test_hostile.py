@@ -9,9 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.node.systems import load_system
-from runtime.stores.s3.changes import Changes
-from runtime.stores.s3.keys import Keys, derived_uuid
-from runtime.stores.s3.rows import Rows, Unreadable
+from runtime.stores.s3.codec import RecordCodec, Unreadable
+from runtime.stores.s3.keys import derived_uuid
+from runtime.stores.semantics.clocks import due_at, due_given
+from runtime.stores.semantics.creation import created
+from runtime.stores.semantics.edges import take_edge
+from runtime.stores.semantics.leases import free_at, is_free
+from runtime.stores.semantics.rules import prepare_rules
 from runtime.stores.store import Unstorable
 from tests.runtime.stores.s3.kit import TestWorld
 from tests.support.deep import DEEP
@@ -29,17 +33,18 @@ _ANYTHING = st.recursive(
 _TASK = load_system("objectqueue").lifecycles["task"]
 assert _TASK.in_s3 is not None
 _KEPT = _TASK.in_s3
-_ROWS: Rows[Any] = Rows(_TASK, _KEPT)
-_CHANGES: Changes[Any] = Changes(
-    _TASK, _KEPT, Keys(_TASK, _KEPT), {"QO_MAX_CLOCK_SKEW_MS": 2000, "QO_MONITOR_GRACE": 5}, TestWorld()
-)
+_CODEC: RecordCodec[Any] = RecordCodec(_TASK, _KEPT)
+assert _TASK.record is not None
+_RULES = prepare_rules(_TASK, _TASK.record, {"QO_MONITOR_GRACE": 5})
+_WORLD = TestWorld()
+_NOW = _WORLD.now_ms() * 1000
 _KEY = derived_uuid("hostile")
 
 
 def _usual() -> dict[str, Any]:
     assert _TASK.record is not None
-    record = _CHANGES.created(_TASK.record(id=_KEY, task_type="t", input="1"))
-    found: dict[str, Any] = json.loads(_ROWS.write(record, {}))
+    record = created(_RULES, _TASK.record(id=_KEY, task_type="t", input="1"), _NOW)
+    found: dict[str, Any] = json.loads(_CODEC.encode(record, {}))
     return found
 
 
@@ -54,30 +59,30 @@ def test_any_field_may_be_anything(changed: dict[str, Any], is_running: bool) ->
     }
     found.update(changed)
     try:
-        record, others = _ROWS.read(_KEY, json.dumps(found).encode())
+        record, others = _CODEC.decode(_KEY, json.dumps(found).encode())
     except Unreadable:
         return
-    now = _CHANGES.now()
-    _CHANGES.is_free(record, now)
+    assert not is_free(_RULES, record) or free_at(_RULES, record) is not None
     for edge in (*_TASK.edges.values(), *_TASK.by_name):
-        if edge.source == _CHANGES.state(record):
+        if edge.source == _RULES.state(record):
             if edge.due is not None:
-                _CHANGES.due_at(record, edge.due)
-                _CHANGES.gives(record, edge.due)
-            made, _ = _CHANGES.moved(record, edge, {"error": "x", "output": "1"}, owner="w")
+                due_at(_RULES, edge.due, record)
+                due_given(edge.due, record)
+            given_ = {"error": "x", "output": "1"}
+            made, _ = take_edge(_RULES, edge, record, given_, _NOW, _WORLD, owner="w")
             try:
-                body = _ROWS.write(made, others)
+                body = _CODEC.encode(made, others)
             except Unstorable:
                 continue
-            again, _ = _ROWS.read(_KEY, body)
-            assert _CHANGES.state(again) == _CHANGES.state(made)
+            again, _ = _CODEC.decode(_KEY, body)
+            assert _RULES.state(again) == _RULES.state(made)
 
 
 @settings(max_examples=1000 if DEEP else 50)
 @given(st.binary(max_size=40) | _ANYTHING.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_no_entity(body: bytes) -> None:
     try:
-        _ROWS.read(_KEY, body)
+        _CODEC.decode(_KEY, body)
     except Unreadable:
         return
     raise AssertionError(body)
@@ -85,9 +90,9 @@ def test_any_bytes_are_no_entity(body: bytes) -> None:
 
 def test_a_copy_is_not_the_entity_of_another_key() -> None:
     body = json.dumps(_usual()).encode()
-    assert _ROWS.read(_KEY, body)
+    assert _CODEC.decode(_KEY, body)
     try:
-        _ROWS.read(derived_uuid("another"), body)
+        _CODEC.decode(derived_uuid("another"), body)
     except Unreadable as error:
         assert "copy" in str(error)
     else:

@@ -13,13 +13,12 @@ import pytest
 
 import generated
 from runtime.call import Call
-from runtime.call.conditions import Condition
 from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
+from runtime.stores.contract import LeaseProof, LeaseSettlement
 from runtime.stores.s3.client.place import Place
 from runtime.stores.s3.store import S3Store
-from runtime.stores.store import Held, Settling
 from tests.runtime.hand_world import Lines
 from tests.runtime.stores.s3.kit import OtherTime, TestWorld
 from tests.support.s3.fixtures import Bucket
@@ -54,10 +53,13 @@ class Garden:
         values = read([each for each in system.variables.values() if each.type in kinds], (), {}, {})
         place = Place(bucket=bucket.name, endpoint=bucket.endpoint, prefix="green/")
         self.objects = OtherTime(place)
-        self.plants: S3Store[Any] = S3Store(system, self.plant, self.objects, self.world, Metrics(), values)
-        self.gardeners: S3Store[Any] = S3Store(
-            system, self.gardener, self.objects, self.world, Metrics(), values
-        )
+        given = (self.objects, self.world, Metrics(), values)
+        self.plants: S3Store[Any] = S3Store(system, self.plant, self.plant.record, *given)
+        self.gardeners: S3Store[Any] = S3Store(system, self.gardener, self.gardener.record, *given)
+
+    async def move(self, key: str, source: int, target: int, actor: str) -> Any:
+        edge = self.plants.edge_between(source, target, self.call(actor))
+        return await self.plants.transition(key, edge.name, self.call(actor))
 
     def call(self, actor: str) -> Call:
         return Call(world=self.world, log=self.log, caller=actor)
@@ -65,10 +67,9 @@ class Garden:
     async def sow(self, **fields: Any) -> Any:
         care = self.records.Care(first_ms=50, most_ms=2000, factor=3.0, name="gentle")
         usual = {"plant_id": "", "species": "fern", "tending_seconds": 5, "most_forgotten": 1, "care": care}
-        made = await self.plants.create(
-            self.records.PlantRecord(**{**usual, "description": "{}", **fields}), self.call("client")
-        )
-        await self.plants.drained()
+        record = self.records.PlantRecord(**{**usual, "description": "{}", **fields})
+        made = (await self.plants.create(record, self.call("client"))).record
+        await self.plants.drain_indexes()
         return made
 
     def raw(self, key: str) -> Any:
@@ -80,7 +81,7 @@ class Garden:
 async def garden(nursery: Any, bucket: Bucket) -> AsyncIterator[Garden]:
     made = Garden(nursery, bucket)
     yield made
-    await made.plants.drained()
+    await made.plants.drain_indexes()
     await made.objects.close()
 
 
@@ -98,70 +99,64 @@ async def test_what_a_plant_is_in_the_bucket(garden: Garden) -> None:
     assert found == plant
     assert [key.split("/")[1:3] for key in garden.bucket.keys("green/dry/")] == [["dry", plant.corner]]
     again = garden.records.PlantRecord(plant_id="", species="moss", label="by the door")
-    with pytest.raises(Condition):
-        await garden.plants.create_or_find(again, garden.call("client"))
+    assert (await garden.plants.create(again, garden.call("client")))[:2] == (found, False)
 
 
 async def test_a_plant_is_tended_forgotten_and_withers(garden: Garden) -> None:
     """By waits of its own, and by the edge that takes the place of the one that failed too often."""
     plant = await garden.sow()
-    taking = garden.plants.taking(kinds=["fern"])
-    other = garden.plants.taking(kinds=["moss"])
     shed, words = garden.call("shed"), garden.words
-    assert (await other.exchange("Ann", [], 1, shed)).taken == []
+    assert await garden.plants.claim("Ann", 1, shed, capabilities=["moss"]) == []
     for turn in (1, 2):
-        [taken] = (await taking.exchange("Ann", [], 1, shed)).taken
+        [taken] = await garden.plants.claim("Ann", 1, shed, capabilities=["fern"])
         assert (taken.gardener, taken.turn, taken.plant_id) == ("Ann", turn, plant.plant_id)
-        await garden.plants.drained()
+        await garden.plants.drain_indexes()
         garden.world.ahead_ms += 6_000
-        forget = garden.plant.transition("forget")
-        assert await garden.plants.sweep(forget, garden.call("warden")) == 1
+        assert await garden.plants.run_due("forget", garden.call("warden")) == 1
         found = await garden.plants.get(plant.plant_id)
         assert found is not None and found.note == f"Ann forgot it (turn {turn})"
         waits = (found.thirsty_at - found.changed_at).total_seconds()
         assert (found.state, waits > 0) == ((words.DRY, True) if turn == 1 else (words.WITHERED, False))
         garden.world.ahead_ms += 1_000
-    assert (await garden.plants.move_to(plant.plant_id, words.DRY, garden.call("visitor"))).applied
+    assert (await garden.move(plant.plant_id, words.WITHERED, words.DRY, "visitor")).applied
     found = await garden.plants.get(plant.plant_id)
     assert found is not None and (found.forgotten, found.gardener, found.turn) == (0, None, 2)
 
 
 async def test_edges_by_name_and_with_conditions(garden: Garden) -> None:
     plant = await garden.sow(description=json.dumps("leaf " * 20_000))
-    taking, shed, words = garden.plants.taking(), garden.call("shed"), garden.words
-    [taken] = (await taking.exchange("Ann", [], 1, shed)).taken
+    shed, words = garden.call("shed"), garden.words
+    [taken] = await garden.plants.claim("Ann", 1, shed)
     assert json.loads(taken.description) == "leaf " * 20_000
     assert garden.bucket.keys("green/leaves/") == [f"green/leaves/{plant.plant_id}/description.json"]
-    held = Held("Ann", 1)
-    measure = garden.plant.shifts["measure"]
-    assert await garden.plants.shift(plant.plant_id, measure, shed, held, height="3.50")
-    down = Settling(plant.plant_id, held, words.DRY, {}, False, "put_down")
-    assert await taking.settle_all([down], shed) == [words.DRY]
+    held, height = LeaseProof("Ann", 1), {"height": "3.50"}
+    measured = await garden.plants.transition(plant.plant_id, "measure", shed, lease=held, given=height)
+    assert measured.applied
+    down = LeaseSettlement(plant.plant_id, held, "put_down")
+    assert await garden.plants.settle_many([down], shed) == [words.DRY]
     found = await garden.plants.get(plant.plant_id)
     assert found is not None and (found.note, found.forgotten, found.height) == ("evening", 0, "3.50")
-    [taken] = (await taking.exchange("Ann", [], 1, shed)).taken
+    [taken] = await garden.plants.claim("Ann", 1, shed)
     assert taken.height is None
-    assert (
-        await taking.settle(plant.plant_id, words.BLOOMING, Held("Ann", 2), shed, note="wet")
-        == words.BLOOMING
-    )
-    client = garden.call("client")
-    assert (await garden.plants.move_to(plant.plant_id, words.STORED, client)).applied
-    assert not (await garden.plants.move_to(plant.plant_id, words.WITHERED, client)).applied
-    assert (await garden.plants.move_to(plant.plant_id, words.BLOOMING, client)).applied
+    blooming = garden.plant.edges[words.TENDED, words.BLOOMING].name
+    done = LeaseSettlement(plant.plant_id, LeaseProof("Ann", 2), blooming, {"note": "wet"})
+    assert await garden.plants.settle(done, shed) == words.BLOOMING
+    assert (await garden.move(plant.plant_id, words.BLOOMING, words.STORED, "client")).applied
+    assert not (await garden.move(plant.plant_id, words.STORED, words.WITHERED, "client")).applied
+    assert (await garden.move(plant.plant_id, words.STORED, words.BLOOMING, "client")).applied
     second = await garden.sow()
-    [taken] = (await taking.exchange("Ann", [], 1, shed)).taken
-    assert (await garden.plants.move(second.plant_id, words.TENDED, words.WITHERED, client)).applied
+    [taken] = await garden.plants.claim("Ann", 1, shed)
+    assert (await garden.move(second.plant_id, words.TENDED, words.WITHERED, "client")).applied
     found = await garden.plants.get(second.plant_id)
     assert found is not None and (found.note, found.gardener) == ("unwanted", "Ann")
 
 
 async def test_a_gardener_has_neither_parts_nor_leases(garden: Garden) -> None:
     ann, shed = garden.records.GardenerRecord(gardener_id="Ann"), garden.call("shed")
-    assert (await garden.gardeners.create_or_find(ann, shed))[1]
-    wave = garden.gardener.shifts["wave"]
-    assert await garden.gardeners.shift("Ann", wave, shed, plants=("p", "q"), watered=2)
-    assert [each.plants for each in await garden.gardeners.find()] == [("p", "q")]
+    assert (await garden.gardeners.create(ann, shed)).is_new
+    given = {"plants": ("p", "q"), "watered": 2}
+    assert (await garden.gardeners.transition("Ann", "wave", shed, given=given)).applied
+    assert [each.plants for each in (await garden.gardeners.find()).records] == [("p", "q")]
     await garden.gardeners.open(garden.log, ["shed"])
     assert (await garden.gardeners.delete("Ann", garden.words.AT_WORK, shed)).applied
     assert await garden.gardeners.get("Ann") is None

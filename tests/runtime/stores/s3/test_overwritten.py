@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from runtime.call.conditions import Condition
-from runtime.stores.store import Held
 from tests.runtime.stores.s3.conftest import Make
 from tests.support.s3.proxy import S3Proxy
 
@@ -17,8 +16,7 @@ async def test_what_is_overwritten_while_it_runs_is_a_lost_lease(process: Make) 
     await one.submit()
     spoilt, other = await one.take(free=2)
     one.raw_put(f"tasks/{spoilt.shard}/{spoilt.id}.json", b"no task <script>")
-    held = Held(spoilt.worker_id, spoilt.attempt)
-    assert list(await one.taking().renew_all([(spoilt.id, held)])) == [False]
+    assert await one.renew(spoilt) is False
     lost = await one.settle(spoilt, "complete", output="1")
     assert isinstance(lost, Condition) and lost.code == one.system.roles["lease_lost"].code
     assert await one.settle(other, "complete", output="1") == one.states["COMPLETED"]

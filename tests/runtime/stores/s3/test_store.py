@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from generated.objectqueue.lifecycle import TASK_ADVANCE
-from generated.objectqueue.messages import FAILED, PENDING
 from runtime.call.conditions import Condition
 from runtime.node.settings import SettingsError
-from runtime.stores.object_store import NotReadable
-from runtime.stores.store import GuardBreach, Held, NoSuchEntity, StoreUnusable
+from runtime.stores.bucket_store import NotReadable
+from runtime.stores.contract import Cursor, LeaseProof
+from runtime.stores.semantics.rules import to_moment
+from runtime.stores.store import GuardBreach, NoSuchEntity, StoreUnusable
 from tests.runtime.stores.s3.conftest import Make
 from tests.support.eventually import eventually
 from tests.support.s3.fixtures import Bucket
@@ -42,9 +42,8 @@ async def test_a_key_is_used_once(process: Make, s3_proxy: S3Proxy) -> None:
     s3_proxy.forget()
     with pytest.raises(GuardBreach):
         await one.tasks.create(one.new(id=task.id, input="2"), one.call())
-    found, is_new = await one.tasks.create_or_find(one.new(id=task.id, input="2"), one.call())
-    await one.tasks.drained()
-    assert (is_new, found.input) == (False, "1")
+    await one.tasks.drain_indexes()
+    assert one.raw_task(task)["input"] == 1
     assert s3_proxy.asked("PutObject", "ready/.*") == []
     assert len(one.raw_versions(task)) == 1
 
@@ -53,16 +52,16 @@ async def test_what_is_no_key_names_no_object(process: Make, s3_proxy: S3Proxy) 
     """Nothing is asked of the bucket for it, whichever object it would lead to."""
     one = process(s3_proxy)
     task = await one.submit()
-    await one.tasks.drained()
+    await one.tasks.drain_indexes()
     s3_proxy.forget()
     for name in ("", "x", f"{task.id}.json", f"../{task.id[0]}/{task.id}", f"{task.id}\n", task.id.upper()):
         assert await one.tasks.get(name) is None
         assert await one.tasks.versions(name) == []
-        assert not await one.tasks.shift(name, TASK_ADVANCE, one.call("worker"), Held("w", 1))
+        assert await one.tasks.renew([(name, LeaseProof("w", 1))]) == [None]
         with pytest.raises(NoSuchEntity):
-            await one.tasks.move(name, PENDING, FAILED, one.call())
+            await one.tasks.transition(name, "advance", one.call("worker"), lease=LeaseProof("w", 1))
         with pytest.raises(NoSuchEntity):
-            await one.tasks.move_to(name, FAILED, one.call())
+            await one.move(name, "PENDING", "FAILED")
         with pytest.raises(GuardBreach):
             await one.tasks.create(one.new(id=name or " "), one.call())
     assert s3_proxy.asked() == []
@@ -75,8 +74,8 @@ async def test_a_creation_whose_answer_is_lost_is_one_creation(
 ) -> None:
     one = process(s3_proxy)
     s3_proxy.rule(kind="PutObject", key="tasks/.*", **harm)
-    record, is_new = await one.tasks.create_or_find(one.new(), one.call())
-    await one.tasks.drained()
+    record, is_new = await one.create(one.new())
+    await one.tasks.drain_indexes()
     assert is_new
     assert len(one.raw_versions(record)) == 1
     assert len(one.keys("ready/")) == 1
@@ -84,39 +83,29 @@ async def test_a_creation_whose_answer_is_lost_is_one_creation(
 
 @pytest.mark.req("OQ-263")
 async def test_a_key_of_the_submitter_makes_an_entity_once(process: Make) -> None:
-    """Whoever comes with the same key and the same wish finds it; another wish under it is refused."""
+    """Whoever comes with the same key finds it as a whole, also with another wish, which it can compare."""
     one, two = process(), process()
     large = json.dumps("x" * 70_000)
     wishes = [{"input": '{"a": 1}'}, {"input": large}]
     for number, wish in enumerate(wishes):
         new = one.new(idempotency_key=f"k{number}", **wish)
-        (first, is_new), (again, is_too) = await asyncio.gather(
-            one.tasks.create_or_find(new, one.call()), two.tasks.create_or_find(new, two.call())
-        )
+        (first, is_new), (again, is_too) = await asyncio.gather(one.create(new), two.create(new))
         assert (first.id, is_new + is_too) == (again.id, 1)
         await one.take(free=2)
-        assert (await two.tasks.create_or_find(new, two.call()))[1] is False
-        other = one.new(idempotency_key=f"k{number}", input="2")
-        with pytest.raises(Condition) as refused:
-            await two.tasks.create_or_find(other, two.call())
-        assert refused.value.code == one.system.roles["key_reused"].code
-        whole = await one.tasks.get(first.id)
-        assert whole is not None and json.loads(whole.input) == json.loads(wish["input"])
-    same = one.new(idempotency_key="k0", input='{"a":1}')
-    assert (await one.tasks.create_or_find(same, one.call()))[1] is False
+        assert (await two.create(new))[1] is False
+        whole, is_new = await two.create(one.new(idempotency_key=f"k{number}", input="2"))
+        assert (whole.input, is_new) == (wish["input"].replace(" ", ""), False)
 
 
 async def test_a_change_that_does_not_apply_changes_nothing(process: Make) -> None:
     one = process()
     task = await one.submit()
-    archived, failed = one.states["ARCHIVED"], one.states["FAILED"]
-    assert await one.tasks.move(task.id, failed, archived, one.call()) == (False, one.states["PENDING"])
-    assert await one.tasks.move_to(task.id, archived, one.call()) == (False, one.states["PENDING"])
+    assert await one.move(task.id, "FAILED", "ARCHIVED") == (False, one.states["PENDING"])
     assert len(one.raw_versions(task)) == 1
     with pytest.raises(NoSuchEntity):
-        await one.tasks.move_to(one.world.new_id(), failed, one.call())
+        await one.move(one.world.new_id(), "PENDING", "FAILED")
     with pytest.raises(Condition):
-        await one.tasks.move(task.id, one.states["PENDING"], one.states["RUNNING"], one.call())
+        await one.move(task.id, "PENDING", "RUNNING")
     with pytest.raises(Condition):
         await one.tasks.create(one.new(), one.call("worker"))
     with pytest.raises(GuardBreach):
@@ -127,15 +116,13 @@ async def test_a_change_that_does_not_apply_changes_nothing(process: Make) -> No
 async def test_of_two_changes_at_once_one_is_told_that_it_came_too_late(process: Make) -> None:
     one, two = process(), process()
     task = await one.submit()
-    failed, pending = one.states["FAILED"], one.states["PENDING"]
     for _ in range(4):
-        await one.tasks.move_to(task.id, failed, one.call())
+        await one.move_to(task.id, "FAILED")
         moved = await asyncio.gather(
-            one.tasks.move(task.id, failed, pending, one.call()),
-            two.tasks.move(task.id, failed, pending, two.call()),
+            one.move(task.id, "FAILED", "PENDING"), two.move(task.id, "FAILED", "PENDING")
         )
         assert sorted(each.applied for each in moved) == [False, True]
-        assert {each.state for each in moved} == {pending}
+        assert {each.state for each in moved} == {one.states["PENDING"]}
 
 
 @pytest.mark.req("OQ-173", "OQ-008")
@@ -153,9 +140,9 @@ async def test_large_values_are_tagged_with_their_entity(process: Make) -> None:
         return [{each["Key"]: each["Value"] for each in found["TagSet"]} for found in told]
 
     assert tags() == [{}, {}]
-    await one.tasks.move_to(task.id, one.states["ARCHIVED"], one.call())
+    await one.move_to(task.id, "ARCHIVED")
     assert tags() == [{"qo-status": "archived"}] * 2
-    await one.tasks.move_to(task.id, one.states["COMPLETED"], one.call())
+    await one.move_to(task.id, "COMPLETED")
     assert tags() == [{}, {}]
     found = await one.tasks.get(task.id)
     assert found is not None
@@ -172,13 +159,13 @@ async def test_what_is_retired_has_a_tag_for_as_long_as_it_is(process: Make) -> 
         found = one.bucket.raw.get_object_tagging(Bucket=one.bucket.name, Key=where)["TagSet"]
         return {each["Key"]: each["Value"] for each in found}
 
-    await one.tasks.move_to(task.id, one.states["FAILED"], one.call())
+    await one.move_to(task.id, "FAILED")
     assert tags() == {}
-    await one.tasks.move_to(task.id, one.states["ARCHIVED"], one.call())
+    await one.move_to(task.id, "ARCHIVED")
     assert tags() == {"qo-status": "archived"}
     assert one.raw_task(task)["archived_from"] == "Failed"
-    assert not (await one.tasks.move_to(task.id, one.states["COMPLETED"], one.call())).applied
-    await one.tasks.move_to(task.id, one.states["FAILED"], one.call())
+    assert not (await one.move_to(task.id, "COMPLETED")).applied
+    await one.move_to(task.id, "FAILED")
     assert tags() == {}
     assert one.raw_task(task)["archived_from"] is None
 
@@ -187,8 +174,8 @@ async def test_a_client_ends_what_runs_and_its_worker_finds_out(process: Make) -
     one = process()
     task = await one.submit()
     [taken] = await one.take()
-    assert (await one.tasks.move_to(task.id, one.states["FAILED"], one.call())).applied
-    await one.tasks.drained()
+    assert (await one.move_to(task.id, "FAILED")).applied
+    await one.tasks.drain_indexes()
     assert one.raw_task(task)["last_error"] == "cancelled"
     assert one.keys("leases/") == []
     assert isinstance(await one.settle(taken, "complete", output="1"), Condition)
@@ -201,17 +188,18 @@ async def test_listings_are_narrowed_and_what_changed_last_comes_first(process: 
     made = [
         await one.submit(id=f"{'01'[n % 2]}{one.world.new_id()[1:]}", task_type="ab"[n % 2]) for n in range(6)
     ]
-    await one.tasks.move_to(made[0].id, one.states["FAILED"], one.call())
-    found = await one.tasks.find(size=10)
+    await one.move_to(made[0].id, "FAILED")
+    found = (await one.tasks.find(size=10)).records
     assert [each.id for each in found] == [made[0].id, *[each.id for each in reversed(made[1:])]]
-    assert [each.id for each in await one.tasks.find(states=[one.states["FAILED"]])] == [made[0].id]
+    assert [each.id for each in (await one.tasks.find(states=[one.states["FAILED"]])).records] == [made[0].id]
     odd = await one.tasks.find(equal={"shard": "1", "task_type": "b"}, size=2)
-    assert [each.id for each in odd] == [made[5].id, made[3].id]
-    rest = await one.tasks.find(equal={"shard": "1"}, after=(odd[-1].updated_at, odd[-1].id), size=2)
-    assert [each.id for each in rest] == [made[1].id]
-    assert await one.tasks.find(equal={"shard": "f"}) == []
-    first, more = await one.tasks.page([], 0, 4, newest_first=False)
-    assert (len(first), more) == (4, True)
+    assert [each.id for each in odd.records] == [made[5].id, made[3].id]
+    rest = await one.tasks.find(equal={"shard": "1"}, after=odd.next, size=2)
+    assert [each.id for each in rest.records] == [made[1].id]
+    assert (await one.tasks.find(equal={"shard": "f"})).records == []
+    first = await one.tasks.find(size=4, newest_first=False)
+    last = first.records[3]
+    assert first.next == Cursor(to_moment(last.updated_at) or 0, last.id)
     sizes = (await one.tasks.sizes()).by_state
     assert {place: each.entities for place, each in sizes.items()} == {
         ("0", one.states["FAILED"]): 1, ("0", one.states["PENDING"]): 2, ("1", one.states["PENDING"]): 3,
@@ -226,19 +214,19 @@ async def test_a_part_of_a_listing_by_place(process: Make, s3_proxy: S3Proxy) ->
     made_s = int(time.time())
     await eventually(lambda: int(time.time()) > made_s, "a new second: a listing tells times in whole ones")
     for each in made[:3]:
-        await one.tasks.move_to(each.id, one.states["FAILED"], one.call())
+        await one.move_to(each.id, "FAILED")
     order = [each.id for each in (*made[3:], *made[:3])]
     for offset, size in ((0, 4), (66, 4), (66, 5), (69, 5), (70, 5), (0, 70), (0, 69)):
         for is_newest, ids in ((True, order[::-1]), (False, order)):
-            found, more = await one.tasks.page([], offset, size, newest_first=is_newest)
-            assert [each.id for each in found] == ids[offset : offset + size]
-            assert more == (offset + size < 70)
-    failed, more = await one.tasks.page([one.states["FAILED"]], 1, 1, newest_first=False)
-    assert ([each.id for each in failed], more) == ([made[1].id], True)
-    assert await one.tasks.find(size=0) == []
+            found = await one.tasks.find(offset=offset, size=size, newest_first=is_newest)
+            assert [each.id for each in found.records] == ids[offset : offset + size]
+            assert (found.next is not None) == (offset + size < 70)
+    failed = await one.tasks.find(states=[one.states["FAILED"]], offset=1, size=1, newest_first=False)
+    assert [each.id for each in failed.records] == [made[1].id] and failed.next
+    assert (await one.tasks.find(size=0)).records == []
     other = process(s3_proxy)
     s3_proxy.forget()
-    await other.tasks.page([], 0, 1, newest_first=True)
+    await other.tasks.find(size=1)
     assert len(s3_proxy.asked("GetObject", "tasks/")) == 32
 
 
@@ -265,7 +253,7 @@ async def test_the_past_is_the_versions_of_the_object(process: Make, s3_proxy: S
         each.version for each in past
     }
     assert len(s3_proxy.asked("ListObjectVersions", ".*")) == 1
-    assert await one.tasks.versioned()
+    assert await one.tasks.is_versioned()
 
 
 @pytest.mark.req("OQ-152")
@@ -293,8 +281,8 @@ async def test_what_cannot_be_read_is_said_so(process: Make) -> None:
         await one.tasks.get(task.id)
     assert odd.value.key == task.id
     with pytest.raises(NotReadable):
-        await one.tasks.move_to(task.id, one.states["FAILED"], one.call())
-    assert await one.tasks.find() == []
+        await one.move_to(task.id, "FAILED")
+    assert (await one.tasks.find()).records == []
 
 
 @pytest.mark.req("OQ-018", "OQ-019", "OQ-154", "OQ-128")
@@ -307,7 +295,7 @@ async def test_a_bucket_without_versions_is_refused_unless_it_is_wanted(
         await process().tasks.open(process().log, ["queue"])
     one = process(QO_ALLOW_NO_VERSIONING=True)
     await one.tasks.open(one.log, ["queue"])
-    assert not await one.tasks.versioned()
+    assert not await one.tasks.is_versioned()
     large = json.dumps("y" * 70_000)
     task = await one.submit(input=large)
     [taken] = await one.take()
@@ -338,10 +326,10 @@ async def test_who_serves_is_created_once_and_beats_with_one_request(
     lifecycle = one.system.lifecycles["worker"]
     assert lifecycle.record is not None
     record = lifecycle.record(worker_id="w1", shards=("0", "1"))
-    made, is_new = await workers.create_or_find(record, one.call("worker"))
-    assert is_new and one.raw("workers/w1.json")["shards"] == ["0", "1"]
-    assert (await workers.create_or_find(record, one.call("worker")))[1] is False
-    beat = lifecycle.shifts["beat"]
+    made = (await workers.create(record, one.call("worker"))).record
+    assert one.raw("workers/w1.json")["shards"] == ["0", "1"]
+    with pytest.raises(GuardBreach, match="exists already"):
+        await workers.create(record, one.call("worker"))
     given: dict[str, Any] = {
         "current_task": "t",
         "current_tasks": ("t",),
@@ -349,12 +337,11 @@ async def test_who_serves_is_created_once_and_beats_with_one_request(
         "tasks_failed": 1,
         "leases_lost": 0,
     }
-    assert await workers.shift("w1", beat, one.call("worker"), **given)
+    assert (await workers.transition("w1", "beat", one.call("worker"), given=given)).applied
     s3_proxy.forget()
     one.world.ahead_ms = 5_000
-    assert await workers.shift(
-        "w1", beat, one.call("worker"), **{**given, "current_task": None, "current_tasks": ()}
-    )
+    given |= {"current_task": None, "current_tasks": ()}
+    assert (await workers.transition("w1", "beat", one.call("worker"), given=given)).applied
     assert [each.kind for each in s3_proxy.seen] == ["PutObject"]
     shown = one.raw("workers/w1.json")
     assert (shown["current_task"], shown["current_tasks"], shown["tasks_completed"]) == (None, [], 2)

@@ -34,7 +34,7 @@ async def test_the_clock_drives_sweeps_and_repairs(process: Make, bucket: Bucket
     await stores.open(one.log, ["monitor"])
     assert one.task.record is not None
     store = stores.of(one.task, one.task.record)
-    assert await store.problem() is None
+    assert await store.health() is None
     stopping = asyncio.Event()
     loops = [asyncio.create_task(each) for each in stores.sweepers("monitor", one.call("monitor"), stopping)]
     assert len(loops) == 2
@@ -68,12 +68,12 @@ async def test_queues_in_one_bucket_do_not_meet(process: Make, bucket: Bucket) -
     assert one.task.record is not None
     stores = [stores_of(one, bucket, QO_QUEUE=name) for name in ("red", "blue")]
     red, blue = [each.of(one.task, one.task.record) for each in stores]
-    made = await red.create(one.new(), one.call())
-    await red.drained()
+    made = (await red.create(one.new(), one.call())).record
+    await red.drain_indexes()
     assert {key.partition("/")[0] for key in one.keys("")} == {"red"}
     assert await blue.get(made.id) is None
-    assert (await blue.taking().exchange("w", [], 1, one.call("worker"))).taken == []
-    assert (await red.taking().exchange("w", [], 1, one.call("worker"))).taken[0].id == made.id
+    assert await blue.claim("w", 1, one.call("worker")) == []
+    assert (await red.claim("w", 1, one.call("worker")))[0].id == made.id
     for each in stores:
         await each.close()
 

@@ -12,8 +12,9 @@ from runtime.call import Call
 from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
+from runtime.stores.contract import LeaseProof, LeaseSettlement
 from runtime.stores.sqlite import File, SqliteStore
-from runtime.stores.store import Held
+from runtime.stores.sqlite.migrations import read_migrations
 from tests.runtime.hand_world import HandWorld, Lines
 
 LENT = 30_000
@@ -47,7 +48,7 @@ class Kit:
         self._made = 0
 
     async def __aenter__(self) -> Self:
-        self.file.open("laundry")
+        self.file.open("laundry", read_migrations("laundry"))
         await self.shirts.open(self.log)
         await self.socks.open(self.log)
         return self
@@ -72,35 +73,27 @@ class Kit:
 
     async def bring(self, **fields: Any) -> Any:
         """A shirt that waits."""
-        return await self.shirts.create(self.new_shirt(**fields), self.call("guest"))
+        return (await self.shirts.create(self.new_shirt(**fields), self.call("guest"))).record
 
     async def wash(self, machine: str = "m1") -> Any:
         """The next shirt, which a machine has taken."""
-        return await self.shirts.acquire(machine, self.call("machine"))
+        (shirt,) = await self.shirts.claim(machine, 1, self.call("machine"))
+        return shirt
 
-    async def stain(self, shirt: Any, remark: str | None = "a spot", *, final: bool = False) -> int:
+    async def stain(self, shirt: Any, remark: str = "a spot", *, is_final: bool = False) -> int:
         """What becomes of a shirt whose machine says that it has a stain."""
-        target: int = await self.shirts.settle(
-            shirt.shirt_id,
-            self.words.SHIRT_SOAKING,
-            Held(shirt.machine, shirt.turn),
-            self.call("machine"),
-            final,
-            remark=remark,
-        )
+        lease = LeaseProof(shirt.machine, shirt.turn)
+        settlement = LeaseSettlement(shirt.shirt_id, lease, "stain", {"remark": remark}, is_final)
+        target: int = await self.shirts.settle(settlement, self.call("machine"))
         return target
-
-    async def sweep(self, edge: str) -> int:
-        """Does what is due by one edge of a shirt."""
-        swept: int = await self.shirts.sweep(self.shirt.transition(edge), self.call("laundry"))
-        return swept
 
     async def sought(self, most_looks: int = 3, seeker: str = "s1") -> Any:
         """A sock that somebody looks for."""
         self._made += 1
         sock = self.records.SockRecord(sock_id=f"sock-{self._made}", most_looks=most_looks)
         await self.socks.create(sock, self.call("guest"))
-        return await self.socks.acquire(seeker, self.call("machine"))
+        (sought,) = await self.socks.claim(seeker, 1, self.call("machine"))
+        return sought
 
     def sql(self, statement: str, *given: Any) -> list[Any]:
         """Runs a statement on the file, as a person would by hand."""

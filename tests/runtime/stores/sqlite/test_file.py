@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from runtime.stores.sqlite import File, Unavailable
-from runtime.stores.sqlite.migrations import Migration, migrate, migrations
+from runtime.stores.sqlite.migrations import Migration, migrate, read_migrations
 from runtime.stores.store import StoreUnusable
 from tests.runtime.stores.sqlite.kit import Kit
 
@@ -22,10 +22,14 @@ from tests.runtime.stores.sqlite.kit import Kit
 async def file(laundry: Path, tmp_path: Path) -> AsyncIterator[File]:
     """An open file of shirts and socks, with a table for the test."""
     made = File(tmp_path / "some" / "where" / "book.db")
-    made.open("laundry")
+    open_file(made)
     await made.write(lambda connection: connection.execute("CREATE TABLE notes (text TEXT UNIQUE)"))
     yield made
     await made.close()
+
+
+def open_file(file: File) -> None:
+    file.open("laundry", read_migrations("laundry"))
 
 
 def note(text: str) -> Any:
@@ -138,10 +142,10 @@ async def test_a_file_that_is_closed(file: File) -> None:
 
 async def test_one_process_owns_a_file(file: File) -> None:
     with pytest.raises(StoreUnusable, match=r"book\.db is in use by process \d+"):
-        File(file.path).open("laundry")
+        open_file(File(file.path))
     await file.close()
     again = File(file.path)
-    again.open("laundry")
+    open_file(again)
     await again.close()
 
 
@@ -150,19 +154,19 @@ async def test_what_is_no_database(laundry: Path, tmp_path: Path, content: bytes
     path = tmp_path / "book.db"
     path.write_bytes(content)
     with pytest.raises(StoreUnusable, match="cannot be used as a database"):
-        File(path).open("laundry")
+        open_file(File(path))
     assert path.read_bytes() == content
     path.unlink()
     # Nobody is left who holds it.
     again = File(path)
-    again.open("laundry")
+    open_file(again)
     await again.close()
 
 
 async def test_a_folder_in_its_place(laundry: Path, tmp_path: Path) -> None:
     (tmp_path / "book.db").mkdir()
     with pytest.raises(StoreUnusable):
-        File(tmp_path / "book.db").open("laundry")
+        open_file(File(tmp_path / "book.db"))
 
 
 async def test_a_spoilt_page_is_trouble_with_the_file(laundry: Path, tmp_path: Path) -> None:
@@ -178,7 +182,7 @@ async def test_a_spoilt_page_is_trouble_with_the_file(laundry: Path, tmp_path: P
     path.write_bytes(content)
     async with Kit(path) as kit:
         with pytest.raises(Exception, match="the book cannot be written"):
-            await kit.shirts.page([], 0, 50, newest_first=True)
+            await kit.shirts.find()
         with pytest.raises(Exception, match="the book cannot be written"):
             await kit.bring()
 
@@ -186,18 +190,16 @@ async def test_a_spoilt_page_is_trouble_with_the_file(laundry: Path, tmp_path: P
 class Steps:
     """Migrations that a test makes up."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-        self._patch = monkeypatch
+    def __init__(self, path: Path) -> None:
         self.path = path
 
     def apply(self, *texts: str) -> None:
         steps = [
             Migration(number, f"{number:04}_x.sql", text) for number, text in enumerate(texts, 1) if text
         ]
-        self._patch.setattr("runtime.stores.sqlite.migrations.migrations", lambda _: steps)
         connection = sqlite3.connect(self.path, isolation_level=None)
         try:
-            migrate(connection, "made_up")
+            migrate(connection, "made_up", steps)
         finally:
             connection.close()
 
@@ -210,8 +212,8 @@ class Steps:
 
 
 @pytest.fixture
-def steps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Steps:
-    return Steps(monkeypatch, tmp_path / "steps.db")
+def steps(tmp_path: Path) -> Steps:
+    return Steps(tmp_path / "steps.db")
 
 
 def test_each_step_is_made_once(steps: Steps) -> None:
@@ -242,5 +244,5 @@ def test_a_file_that_is_ahead_is_left_as_it_is(steps: Steps) -> None:
 
 
 def test_a_system_that_was_never_accepted_has_its_schema(laundry: Path) -> None:
-    (only,) = migrations("laundry")
+    (only,) = read_migrations("laundry")
     assert only.text == (laundry / "sqlite/schema.sql").read_text()

@@ -1,51 +1,42 @@
 """Writes to a file as fast as it can and tells of each change once it is acknowledged: `writer <path>`.
 
-It is killed by the test that starts it, and loads as little as possible, for that happens thousands of times.
+It is killed by the test that starts it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sqlite3
 import sys
 from pathlib import Path
-from typing import Any
 
-from runtime.stores.sqlite.file import File
-from runtime.stores.sqlite.statements import statements
+from generated.queuey.lifecycle import JOB
+from generated.queuey.records import JobRecord
+from generated.queuey.system import SYSTEM
+from runtime.call import Call
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
+from runtime.stores.contract import LeaseProof, LeaseSettlement
+from runtime.stores.sqlite import File, SqliteStore
+from runtime.stores.sqlite.migrations import read_migrations
+from runtime.world import RealWorld
 
-SYSTEM, ENTITY = "queuey", "job"
-LIMITS = {"MAX_ATTEMPTS": 3, "ABANDONED_AGE": 300}
+VALUES = {"MAX_ATTEMPTS": 3, "ABANDONED_AGE": 300.0, "SWEEP_INTERVAL": 5.0, "STARTUP_GRACE": 0.0}
 
 
-class Given(dict[str, Any]):
-    """What a statement is given; whatever is not said is absent."""
-
-    def __missing__(self, key: str) -> None:
-        return None
-
-
-async def live(file: File, name: str) -> None:
-    """Creates, takes and completes one entity after the other."""
-    found = statements(SYSTEM, ENTITY)
-
-    def run(statement: str, **given: Any) -> Any:
-        values = Given(LIMITS, now=1_000_000, **given)
-
-        def work(connection: sqlite3.Connection) -> Any:
-            return connection.execute(found[statement], values).fetchone()[0]
-
-        return file.write(work)
-
+async def live(store: SqliteStore[JobRecord], name: str, call: Call) -> None:
+    """Create, claim and complete one entity after the other."""
     number = 0
     while True:
         number += 1
         key = f"{os.getpid()}-{name}-{number}"
-        tell("pending", await run("create", record_job_id=key, record_binary_addr="b"))
-        taken = await run("acquire", owner=name)
-        tell("active", taken)
-        tell("completed", await run("move_complete", key=taken, given_output_addr="o"))
+        await store.create(JobRecord(job_id=key, binary_addr="b"), call)
+        tell("pending", key)
+        (claimed,) = await store.claim(name, 1, call)
+        tell("active", claimed.job_id)
+        lease = LeaseProof(name, claimed.run_attempts)
+        await store.settle(LeaseSettlement(claimed.job_id, lease, "complete", {"output_addr": "o"}), call)
+        tell("completed", claimed.job_id)
 
 
 def tell(state: str, key: str) -> None:
@@ -53,9 +44,12 @@ def tell(state: str, key: str) -> None:
 
 
 async def main(path: Path) -> None:
+    world = RealWorld()
     file = File(path)
-    file.open(SYSTEM)
-    await asyncio.gather(*(live(file, f"w{number}") for number in range(8)))
+    store = SqliteStore(SYSTEM, JOB, JobRecord, file, world, Metrics(), VALUES)
+    file.open(SYSTEM.name, read_migrations(SYSTEM.name))
+    call = Call(world=world, log=Log("writer", "ERROR", world), caller="anyone")
+    await asyncio.gather(*(live(store, f"w{number}", call) for number in range(8)))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import json
 
 import pytest
@@ -13,7 +12,7 @@ from runtime.launch import Launched
 from tests.support.eventually import eventually
 from tests.support.taskqueue.api import Api, expect_code, new_key
 from tests.support.taskqueue.log_check import find_problems
-from tests.support.taskqueue.logs import texts
+from tests.support.taskqueue.logs import merge_logs
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -40,17 +39,6 @@ async def test_every_line_of_a_mixed_run_is_valid(deployment: Launched, api: Api
     assert find_problems(merge_logs(deployment)) == []
 
 
-@pytest.mark.req("TQ-162", "TQ-163", "TQ-164", "TQ-166")
-async def test_no_line_of_a_run_with_breakdowns_is_malformed(lossy: Launched, lossy_api: Api) -> None:
-    """Also after nodes were stopped and killed each line has its fields, and each anomaly its job."""
-    job_id = (await lossy_api.submit(ms=60_000)).job_id
-    await lossy_api.wait_until_dequeued(job_id)
-    await lossy.kill("worker")
-    await lossy_api.wait_until_terminal(job_id)
-    await lossy.restart("gateway")
-    assert find_problems(merge_logs(lossy)) == []
-
-
 async def run_mixed_jobs(api: Api) -> dict[str, JobStatus.ValueType]:
     """Run jobs of every kind; return how each ended."""
     key = new_key()
@@ -69,9 +57,3 @@ async def run_mixed_jobs(api: Api) -> dict[str, JobStatus.ValueType]:
     for job_id, status in expected.items():
         assert (await api.wait_until_terminal(job_id)).status == status
     return expected
-
-
-def merge_logs(deployment: Launched) -> list[str]:
-    """The lines of all nodes by their time; those of one node stay in their order."""
-    logs = (texts(process) for process in deployment.processes.values())
-    return list(heapq.merge(*logs, key=lambda text: json.loads(text)["ts_ms"]))

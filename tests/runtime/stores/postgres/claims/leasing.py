@@ -11,31 +11,33 @@ import pytest
 from generated.orchestrator.messages import SUCCESS
 from generated.orchestrator.records import JobRecord
 from runtime.call.conditions import Condition
-from runtime.stores.store import Held
+from runtime.stores.contract import LeaseProof
 from tests.runtime.stores.postgres.kit import Kit
 
 
 async def take(kit: Kit, owner: str = "w") -> JobRecord:
-    taken = await kit.store.acquire(owner, kit.call("worker"))
+    taken = await kit.claim(owner, kit.call("worker"))
     assert taken is not None
     return taken
 
 
 async def settle(
-    kit: Kit, job: JobRecord, target: int = SUCCESS, *, final: bool = False, edge: str = "", **given: Any
+    kit: Kit, job: JobRecord, target: int = SUCCESS, *, is_final: bool = False, edge: str = "", **given: Any
 ) -> int:
-    held = Held(job.lease_owner or "", job.attempt)
-    return await kit.store.settle(job.job_id, target, held, kit.call("worker"), final, edge, **given)
+    held = LeaseProof(job.lease_owner or "", job.attempt)
+    return await kit.settle(
+        job.job_id, target, held, kit.call("worker"), is_final=is_final, edge=edge, **given
+    )
 
 
-async def lost(kit: Kit, job: JobRecord, held: Held | None = None, target: int = SUCCESS) -> None:
+async def lost(kit: Kit, job: JobRecord, held: LeaseProof | None = None, target: int = SUCCESS) -> None:
     """Neither a result nor a renewal is taken, and the row stays as it is."""
-    held = held or Held(job.lease_owner or "", job.attempt)
+    held = held or LeaseProof(job.lease_owner or "", job.attempt)
     before = await kit.row(job.job_id)
     with pytest.raises(Condition) as caught:
-        await kit.store.settle(job.job_id, target, held, kit.call("worker"))
+        await kit.settle(job.job_id, target, held, kit.call("worker"))
     assert caught.value.code == "lease_lost"
-    assert not await kit.store.renew(job.job_id, held)
+    assert not await kit.renew(job.job_id, held)
     assert await kit.row(job.job_id) == before
 
 

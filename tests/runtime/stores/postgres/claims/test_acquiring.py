@@ -31,7 +31,7 @@ async def test_only_what_waits_is_taken(kit: Kit, state: int) -> None:
     made = await kit.add(state)
     if state == RUNNING:
         await shift(kit, made.job_id, -60)
-    assert await kit.store.acquire("w", kit.call("worker")) is None
+    assert await kit.claim("w", kit.call("worker")) is None
     assert (await kit.row(made.job_id))["attempt"] == made.attempt
 
 
@@ -43,7 +43,7 @@ async def test_what_waits_is_taken_unless_somebody_has_a_lease_of_it(
     made = await kit.add(QUEUED)
     if lease is not None:
         await shift(kit, made.job_id, lease)
-    assert (await kit.store.acquire("w", kit.call("worker")) is not None) == eligible
+    assert (await kit.claim("w", kit.call("worker")) is not None) == eligible
 
 
 @pytest.mark.req("ORC-115", "ORC-125")
@@ -51,17 +51,17 @@ async def test_one_attempt_takes_one_and_the_oldest(kit: Kit) -> None:
     made = [await kit.add(QUEUED) for _ in range(5)]
     for each in made:
         assert (await take(kit)).job_id == each.job_id
-    assert await kit.store.acquire("w", kit.call("worker")) is None
+    assert await kit.claim("w", kit.call("worker")) is None
 
 
 async def test_an_older_one_that_comes_back_is_found_too(kit: Kit) -> None:
-    """Looking on from where the last was taken does not mean never looking back."""
+    """ClaimCursor on from where the last was taken does not mean never looking back."""
     made = [await kit.add(QUEUED) for _ in range(3)]
     first = await take(kit)
     await settle(kit, first, RETRY)
     await take(kit)
     await kit.sql.execute("UPDATE jobs SET next_attempt_at = '2001-01-01Z' WHERE state = 'RETRY'")
-    assert await kit.store.sweep(JOB_REQUEUE, kit.call("scheduler")) == 1
+    assert await kit.store.run_due(JOB_REQUEUE.name, kit.call("scheduler")) == 1
     assert {(await take(kit)).job_id for _ in range(2)} == {made[0].job_id, made[2].job_id}
 
 
@@ -70,7 +70,7 @@ async def test_attempts_that_share_a_statement_get_one_each(kit: Kit) -> None:
     """Ten ask at once and there are four; each name gets no more than it asked for."""
     for _ in range(4):
         await kit.add(QUEUED)
-    asked = [kit.store.acquire(f"w{number}", kit.call("worker")) for number in range(10)]
+    asked = [kit.claim(f"w{number}", kit.call("worker")) for number in range(10)]
     taken = [each for each in await asyncio.gather(*asked) if each is not None]
     assert len({each.job_id for each in taken}) == len({each.lease_owner for each in taken}) == 4
     assert await kit.sql.fetchval("SELECT count(*) FROM jobs WHERE state = 'RUNNING'") == 4
@@ -85,7 +85,7 @@ async def test_what_is_locked_elsewhere_is_passed_by(kit: Kit) -> None:
         await other.execute("SELECT FROM jobs WHERE job_id = $1 FOR UPDATE", made[0].job_id)
         async with asyncio.timeout(60):
             assert (await take(kit)).job_id == made[1].job_id
-            assert await kit.store.acquire("w", kit.call("worker")) is None
+            assert await kit.claim("w", kit.call("worker")) is None
     assert (await take(kit)).job_id == made[0].job_id
 
 
@@ -95,7 +95,7 @@ async def test_of_many_that_compete_exactly_one_gets_it(make_kit: MakeKit) -> No
     kits = [await make_kit() for _ in range(4)]
     for _ in range(25):
         made = await kits[0].add(QUEUED)
-        asked = [each.store.acquire("w", each.call("worker")) for each in kits for _ in range(5)]
+        asked = [each.claim("w", each.call("worker")) for each in kits for _ in range(5)]
         taken = [each for each in await asyncio.gather(*asked) if each is not None]
         assert [each.job_id for each in taken] == [made.job_id]
         assert (await kits[0].row(made.job_id))["attempt"] == 1
@@ -105,12 +105,12 @@ async def test_of_many_that_compete_exactly_one_gets_it(make_kit: MakeKit) -> No
 async def test_without_failures_each_is_taken_once(make_kit: MakeKit) -> None:
     kits = [await make_kit() for _ in range(4)]
     intents = [kits[0].intent() for _ in range(400)]
-    await kits[0].store.create_or_find_all(intents, kits[0].call("api"))
-    await kits[0].store.move_all([each.job_id for each in intents], CREATED, QUEUED, kits[0].call("api"))
+    await kits[0].create_or_find_all(intents, kits[0].call("api"))
+    await kits[0].move_all([each.job_id for each in intents], CREATED, QUEUED, kits[0].call("api"))
 
     async def work(kit: Kit, owner: str) -> list[str]:
         done = []
-        while (job := await kit.store.acquire(owner, kit.call("worker"))) is not None:
+        while (job := await kit.claim(owner, kit.call("worker"))) is not None:
             await settle(kit, job)
             done.append(job.job_id)
         return done
@@ -133,7 +133,7 @@ async def test_a_taking_that_is_cut_off_leaves_nothing(kit: Kit) -> None:
     )
     try:
         with pytest.raises(Exception, match="cut off"):
-            await kit.store.acquire("w", kit.call("worker"))
+            await kit.claim("w", kit.call("worker"))
         row = await kit.row(made.job_id)
         assert (row["state"], row["lease_owner"], row["attempt"]) == ("QUEUED", None, 0)
     finally:

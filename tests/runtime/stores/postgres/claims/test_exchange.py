@@ -9,10 +9,11 @@ import pytest
 from generated.orchestrator.messages import DEAD, QUEUED, RETRY, SUCCESS
 from generated.orchestrator.records import JobRecord
 from runtime.call.conditions import Condition, Failure
-from runtime.stores.store import Busy, GuardBreach, Held, Settling, Unstorable
+from runtime.stores.contract import LeaseProof, LeaseSettlement
+from runtime.stores.store import Busy, GuardBreach, Unstorable
 from tests.runtime.stores.postgres.claims.leasing import shift
 from tests.runtime.stores.postgres.conftest import MakeKit
-from tests.runtime.stores.postgres.kit import Kit
+from tests.runtime.stores.postgres.kit import Kit, settlement
 from tests.runtime.stores.postgres.test_store import blocked
 
 
@@ -25,8 +26,10 @@ async def taken(kit: Kit, count: int) -> list[JobRecord]:
     return [*found]
 
 
-def done(job: JobRecord, target: int = SUCCESS, *, final: bool = False, **given: str) -> Settling:
-    return Settling(job.job_id, Held(job.lease_owner or "", job.attempt), target, given, final)
+def done(job: JobRecord, target: int = SUCCESS, *, is_final: bool = False, **given: str) -> LeaseSettlement:
+    return settlement(
+        job.job_id, LeaseProof(job.lease_owner or "", job.attempt), target, given, is_final=is_final
+    )
 
 
 @pytest.mark.req("ORC-129", "ORC-116", "ORC-111", "ORC-130")
@@ -55,8 +58,8 @@ async def test_outcomes_of_all_kinds_go_into_one_exchange(kit: Kit) -> None:
     asked = [
         done(jobs[0]),
         done(jobs[1], RETRY, error="once"),
-        done(jobs[2], RETRY, final=True, error="for good"),
-        done(jobs[3], RETRY, final=False),
+        done(jobs[2], RETRY, is_final=True, error="for good"),
+        done(jobs[3], RETRY, is_final=False),
     ]
     found, outcomes = await kit.store.exchange("w", asked, 0, kit.call("worker"))
     assert outcomes == [SUCCESS, RETRY, DEAD, RETRY]
@@ -89,7 +92,7 @@ async def test_nothing_is_taken_for_what_was_not_settled(kit: Kit) -> None:
     for _ in range(3):
         await kit.add(QUEUED)
     await shift(kit, jobs[1].job_id, -1)
-    asked = [done(jobs[0]), done(jobs[1]), done(jobs[2])._replace(held=Held("w", 7))]
+    asked = [done(jobs[0]), done(jobs[1]), done(jobs[2])._replace(lease=LeaseProof("w", 7))]
     found, outcomes = await kit.store.exchange("w", asked, 0, kit.call("worker"))
     assert outcomes[0] == SUCCESS
     for outcome in outcomes[1:]:
@@ -124,8 +127,7 @@ async def test_a_row_that_somebody_has_is_left_and_the_others_go_on(kit: Kit, ch
     assert (outcomes[0], outcomes[2]) == (SUCCESS, SUCCESS)
     assert isinstance(outcomes[1], Busy)
     assert len(found) == 2
-    key, held, target, *_ = done(jobs[1])
-    writing = asyncio.create_task(kit.store.settle(key, target, held, kit.call("worker")))
+    writing = asyncio.create_task(kit.store.settle(done(jobs[1]), kit.call("worker")))
     await blocked(kit)
     assert not writing.done()
     await begun.commit()
@@ -135,7 +137,7 @@ async def test_a_row_that_somebody_has_is_left_and_the_others_go_on(kit: Kit, ch
 async def test_settling_alone_takes_nothing(kit: Kit) -> None:
     jobs = await taken(kit, 2)
     await kit.add(QUEUED)
-    outcomes = await kit.store.settle_all([done(jobs[0]), done(jobs[1], RETRY)], kit.call("worker"))
+    outcomes = await kit.store.settle_many([done(jobs[0]), done(jobs[1], RETRY)], kit.call("worker"))
     assert outcomes == [SUCCESS, RETRY]
     assert await kit.sql.fetchval("SELECT count(*) FROM jobs WHERE state = 'QUEUED'") == 1
 
@@ -160,8 +162,8 @@ async def test_only_who_may_take_and_settle_does(kit: Kit) -> None:
     with pytest.raises(Condition) as caught:
         await kit.store.exchange("w", [done(job)], 1, kit.call("api"))
     assert caught.value.code == "actor_not_allowed"
-    with pytest.raises(GuardBreach, match="never the last try"):
-        await kit.store.exchange("w", [done(job, final=True)], 1, kit.call("worker"))
+    _, (outcome,) = await kit.store.exchange("w", [done(job, is_final=True)], 1, kit.call("worker"))
+    assert isinstance(outcome, GuardBreach)
 
 
 async def test_leases_are_renewed_together(kit: Kit) -> None:
@@ -171,7 +173,7 @@ async def test_leases_are_renewed_together(kit: Kit) -> None:
     other = await kit.connect()
     async with other.transaction():
         await other.execute("SELECT FROM jobs WHERE job_id = $1 FOR UPDATE", jobs[2].job_id)
-        renewed = await kit.store.renew_all([(job.job_id, Held("w", 1)) for job in jobs])
-    assert [*renewed[:2]] == [True, False]
+        renewed = await kit.store.renew([(job.job_id, LeaseProof("w", 1)) for job in jobs])
+    assert (renewed[0].job_id, renewed[1]) == (jobs[0].job_id, None)
     assert isinstance(renewed[2], Busy)
     assert kit.metrics.registry.get_sample_value("charter_leases_lost_total", {"entity": "job"}) == 1

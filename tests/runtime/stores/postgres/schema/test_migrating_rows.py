@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNING, SUCCESS
+from runtime.stores.contract import LeaseProof
 from runtime.stores.postgres import Database
 from runtime.stores.postgres.schema import migrations
 from runtime.stores.postgres.schema.migrations import migrate
 from runtime.stores.postgres.statements import statements
-from runtime.stores.store import Held
 from tests.runtime.stores.postgres.kit import STATES, WORLD, Kit
 
 SYSTEM = "orchestrator"
@@ -82,7 +82,7 @@ async def test_rows_outlive_every_later_migration(
     kit = await Kit(fresh_url).open()
     try:
         assert await shown(fresh_url, before) == before
-        found = {state: await kit.store.find(states=[state]) for state in STATES.values()}
+        found = {state: (await kit.store.find(states=[state])).records for state in STATES.values()}
         assert {state: len(each) for state, each in found.items()} == dict.fromkeys(STATES.values(), 3)
         with pytest.raises(Exception, match="never goes from SUCCESS to QUEUED"):
             await kit.sql.execute("UPDATE jobs SET state = 'QUEUED' WHERE state = 'SUCCESS'")
@@ -93,14 +93,14 @@ async def test_rows_outlive_every_later_migration(
 
 async def go_on(kit: Kit, keys: dict[int, list[str]]) -> None:
     """Each state's entities as the system would go on with them."""
-    taken = await kit.store.acquire("w", kit.call("worker"))
+    taken = await kit.claim("w", kit.call("worker"))
     assert taken is not None
     assert taken.job_id in keys[QUEUED]
-    assert await kit.store.move_all(keys[CREATED], CREATED, QUEUED, kit.call("api")) == 3
-    held = Held("w", 1)
-    assert await kit.store.settle(keys[RUNNING][0], SUCCESS, held, kit.call("worker")) == SUCCESS
-    assert await kit.store.settle(keys[RUNNING][1], RETRY, held, kit.call("worker"), True) == DEAD
-    assert await kit.store.move_all(keys[RETRY], RETRY, QUEUED, kit.call("scheduler")) == 3
+    assert await kit.move_all(keys[CREATED], CREATED, QUEUED, kit.call("api")) == 3
+    held = LeaseProof("w", 1)
+    assert await kit.settle(keys[RUNNING][0], SUCCESS, held, kit.call("worker")) == SUCCESS
+    assert await kit.settle(keys[RUNNING][1], RETRY, held, kit.call("worker"), is_final=True) == DEAD
+    assert await kit.move_all(keys[RETRY], RETRY, QUEUED, kit.call("scheduler")) == 3
     known = ["DEAD 0", "SUCCESS 2", "new"]
     submit = statements(SYSTEM, "job")["create_accept"].text
     ids = WORLD.new_keys(3)

@@ -23,11 +23,11 @@ from codegen.source.loader import examine
 from codegen.source.spec import Spec
 from generated.orchestrator.messages import CREATED, QUEUED, SUCCESS
 from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.stores.contract import LeaseProof
 from runtime.stores.postgres import Database
 from runtime.stores.postgres.schema import migrations
 from runtime.stores.postgres.schema.migrations import Migration, MigrationError, migrate
 from runtime.stores.postgres.statements import Statement, parsed
-from runtime.stores.store import Held
 from tests.runtime.stores.postgres.kit import VALUES, WORLD, Kit
 
 ROOT = Path(__file__).parents[5]
@@ -257,13 +257,13 @@ async def test_the_old_release_works_on_the_new_schema(fresh_url: str, spec: Spe
         keys = [WORLD.new_id(), WORLD.new_id()]
         given = {"job_id": keys, "job_type": ["a"] * 2, "payload": ["{}"] * 2, "idempotency_key": keys}
         await run("create", actor="api", **{f"record_{name}": values for name, values in given.items()})
-        assert len(await run("move_accept", actor="api", keys=keys)) == 2
+        await connection.execute("UPDATE jobs SET state = 'QUEUED'")
         start = await connection.fetchval("SELECT min(created_at) FROM jobs")
-        taken = await run("acquire", actor="worker", owner="w", free=2, **{"from": start})
+        taken = await run("claim", actor="worker", owner="w", free=2, absent=[], **{"from": start})
         assert len(taken) == 2
         fenced = {"owners": ["w"], "fences": [1]}
         assert await run("settle_complete", actor="worker", keys=keys[:1], **fenced, given_result=[None])
-        assert await run("settle_fail", actor="worker", keys=keys[1:], **fenced, given_error=["e"])
+        assert await run("settle_release", actor="worker", keys=keys[1:], **fenced, given_last_error=["e"])
         assert len(await run("get", key=keys[0])) == 1
     finally:
         await connection.close()
@@ -341,11 +341,11 @@ async def test_the_table_alone_is_enough(kit: Kit, server: EmbeddedPostgres, fre
     assert restored.returncode == 0, restored.stderr
     other = await Kit(fresh_url).open()
     try:
-        taken = await other.store.acquire("w", other.call("worker"))
+        taken = await other.claim("w", other.call("worker"))
         assert taken is not None
         assert taken.job_id == waiting.job_id
-        await other.store.settle(taken.job_id, SUCCESS, Held("w", 1), other.call("worker"))
-        found, new = await other.store.create_or_find(other.intent("done"), other.call("api"))
+        await other.settle(taken.job_id, SUCCESS, LeaseProof("w", 1), other.call("worker"))
+        found, new = await other.create_or_find(other.intent("done"), other.call("api"))
         assert (found.job_id, new, found.state) == (done.job_id, False, SUCCESS)
         assert CREATED not in {(await other.job(each.job_id)).state for each in (done, waiting)}
     finally:

@@ -15,12 +15,13 @@ import pytest
 
 from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNING, SUCCESS
 from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.stores.contract import LeaseProof
 from runtime.stores.postgres import Database
 from runtime.stores.postgres.database import Unavailable
 from runtime.stores.postgres.schema.migrations import MigrationError, migrate, migrations
 from runtime.stores.postgres.schema.roles import prepare
-from runtime.stores.store import Held, Settling
-from tests.runtime.stores.postgres.kit import Kit
+from runtime.stores.postgres.statements import statements
+from tests.runtime.stores.postgres.kit import Kit, settlement
 from tests.support.eventually import eventually
 
 ROOT = Path(__file__).parents[5]
@@ -74,20 +75,20 @@ async def test_the_service_does_its_work(service: Kit) -> None:
     """Every state is reached, by every statement that the store has."""
     for state in (CREATED, QUEUED, RUNNING, SUCCESS, RETRY, DEAD):
         assert (await service.add(state)).state == state
-    assert await service.store.acquire("v", service.call("worker")) is not None
+    assert await service.claim("v", service.call("worker")) is not None
     queued = await service.add(QUEUED)
     (taken,), _ = await service.store.exchange("v", [], 1, service.call("worker"))
     assert taken.job_id == queued.job_id
-    settling = Settling(taken.job_id, Held("v", taken.attempt), SUCCESS, {"result": None})
+    settling = settlement(taken.job_id, LeaseProof("v", taken.attempt), SUCCESS, {"result": None})
     _, outcomes = await service.store.exchange("v", [settling], 0, service.call("worker"))
     assert outcomes == [SUCCESS]
-    statement = service.store._table.statements["create_accept"]
+    statement = statements("orchestrator", "job")["create_accept"]
     given = service.intent()
     row = ("api", [given.job_id], ["echo"], ["{}"], [given.idempotency_key])
     assert await service.sql.fetchval(statement.text, *row) is None
     assert (await service.job(given.job_id)).state == QUEUED
-    assert len(await service.store.find(states=[SUCCESS])) == 2
-    assert await service.store.problem() is None
+    assert len((await service.store.find(states=[SUCCESS])).records) == 2
+    assert await service.store.health() is None
 
 
 async def test_what_never_changes_never_changes(either: tuple[Kit, bool]) -> None:
@@ -174,7 +175,7 @@ async def test_a_node_waits_for_the_owner_to_migrate(server: EmbeddedPostgres, f
     await database.close()
     kit = await Kit(url).open()
     try:
-        assert await kit.store.problem() == "the database lacks the schema of this release"
+        assert await kit.store.health() == "the database lacks the schema of this release"
         assert "migrate orchestrator" in kit.lines.read_back("store_unavailable")[0]["message"]
         await prepare(fresh_url, url, SYSTEM)
         await eventually(lambda: kit.lines.read_back("store_ready"))

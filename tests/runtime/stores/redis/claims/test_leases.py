@@ -8,13 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from generated.priority.lifecycle import TASK_ADVANCE, TASK_RETRY, WORKER_BEAT
+from generated.priority.lifecycle import TASK_ADVANCE
 from generated.priority.messages import (
     ACTIVE,
     CANCELLED,
     COMPLETED,
     DEAD_LETTER,
-    DRAINING,
     EXECUTING,
     HIGH,
     LOW,
@@ -23,10 +22,11 @@ from generated.priority.messages import (
 )
 from generated.priority.records import TaskRecord
 from runtime.call.conditions import Condition
-from runtime.stores.redis.rows import microseconds
-from runtime.stores.store import GuardBreach, Held, NoSuchEntity, Settlement
+from runtime.stores.contract import LeaseProof, LeaseSettlement
+from runtime.stores.redis.codec import to_microseconds
+from runtime.stores.store import GuardBreach, NoSuchEntity
 from tests.runtime.stores.redis.conftest import MakeKit
-from tests.runtime.stores.redis.kit import Kit
+from tests.runtime.stores.redis.kit import Kit, settlement
 
 
 @pytest.mark.req("PQ-152", "PQ-153", "PQ-154", "PQ-155")
@@ -53,9 +53,9 @@ async def test_a_claim_books_the_task_and_sets_its_deadline(kit: Kit) -> None:
     assert (task.status, task.assigned_worker_id, task.attempt) == (EXECUTING, worker, 1)
     assert task.started_at is not None and task.deadline_at == task.started_at + timedelta(seconds=42)
     assert await kit.redis.smembers(f"worker_tasks:{worker}") == {made.task_id}
-    assert await kit.redis.zscore("executing:deadlines", made.task_id) == microseconds(task.deadline_at)
+    assert await kit.redis.zscore("executing:deadlines", made.task_id) == to_microseconds(task.deadline_at)
     assert task == await kit.task(made.task_id)
-    assert await kit.tasks.held_by(worker) == {made.task_id}
+    assert await kit.held_by(worker) == {made.task_id}
     told = [(each.get("from"), each["to"], each["sequence"]) for each in await kit.outbox(made.task_id)]
     assert told == [(None, "queued", "1"), ("queued", "executing", "2")]
     await kit.sound()
@@ -80,11 +80,11 @@ async def test_only_an_active_worker_is_given_anything(kit: Kit) -> None:
     worker = await kit.worker()
     task = await kit.running(worker)
     await kit.add()
-    assert (await kit.workers.move(worker, ACTIVE, DRAINING, kit.call("worker"))).applied
+    assert (await kit.workers.transition(worker, "drain", kit.call("worker"))).applied
     assert await kit.claim(worker, wait_s=5.0) == []
     assert await kit.settle(task) == COMPLETED
     assert await kit.claim("nobody", wait_s=5.0) == []
-    assert (await kit.workers.move(worker, DRAINING, ACTIVE, kit.call("worker"))).applied
+    assert (await kit.workers.transition(worker, "resume", kit.call("worker"))).applied
     assert len(await kit.claim(worker)) == 1
 
 
@@ -106,20 +106,18 @@ async def test_a_result_ends_the_task_and_frees_the_slot(make_kit: MakeKit) -> N
 @pytest.mark.req("PQ-083", "PQ-106", "PQ-107", "PQ-108", "PQ-109", "PQ-150", "PQ-086")
 async def test_a_client_cancels_what_waits_or_runs(kit: Kit) -> None:
     """Whoever ran it has its slot back and is told once; what has ended stays as it is."""
-    worker, client = await kit.worker(), kit.call("client")
+    worker = await kit.worker()
     waiting = await kit.add(required_capabilities=("gpu",))
-    assert await kit.tasks.move_to(waiting.task_id, CANCELLED, client) == (True, CANCELLED)
+    assert await kit.cancel(waiting.task_id) == (True, CANCELLED)
     running = await kit.running(worker)
-    assert await kit.tasks.move_to(running.task_id, CANCELLED, client) == (True, CANCELLED)
-    assert await kit.tasks.held_by(worker) == set()
-    assert await kit.tasks.taken_from(worker) == {running.task_id}
-    assert await kit.tasks.taken_from(worker) == set()
+    assert await kit.cancel(running.task_id) == (True, CANCELLED)
+    assert await kit.held_by(worker) == set()
     for key in (waiting.task_id, running.task_id):
         before = await kit.hash(key)
-        assert await kit.tasks.move_to(key, CANCELLED, client) == (False, CANCELLED)
+        assert await kit.cancel(key) == (False, CANCELLED)
         assert await kit.hash(key) == before
     with pytest.raises(NoSuchEntity):
-        await kit.tasks.move_to("none", CANCELLED, client)
+        await kit.cancel("none")
     await kit.sound()
 
 
@@ -131,9 +129,7 @@ async def test_two_replays_of_a_dead_letter_queue_it_once(make_kit: MakeKit) -> 
     for _ in range(20):
         task = await kit.running(priority=LOW, max_retries=0, timeout_seconds=10)
         assert await kit.fail(task) == DEAD_LETTER
-        moved = await asyncio.gather(
-            *(each.tasks.move(task.task_id, DEAD_LETTER, QUEUED, each.call("admin")) for each in kits)
-        )
+        moved = await asyncio.gather(*(each.replay(task.task_id) for each in kits))
         assert sorted(each.applied for each in moved) == [False, True]
         now = await kit.task(task.task_id)
         assert (now.status, now.retry_count, now.timeout_seconds) == (QUEUED, 0, 10)
@@ -147,7 +143,7 @@ async def test_two_replays_of_a_dead_letter_queue_it_once(make_kit: MakeKit) -> 
         assert (await kit.queues())["low"] == [task.task_id]
         await kit.sound()
         assert await kit.settle((await kit.claim(await kit.worker()))[0]) == COMPLETED
-        assert await kit.tasks.move(task.task_id, DEAD_LETTER, QUEUED, kit.call("admin")) == (
+        assert await kit.replay(task.task_id) == (
             False,
             COMPLETED,
         )
@@ -155,31 +151,35 @@ async def test_two_replays_of_a_dead_letter_queue_it_once(make_kit: MakeKit) -> 
 
 async def test_a_lease_is_made_longer_by_its_holder_alone(kit: Kit) -> None:
     task = await kit.running(timeout_seconds=60)
-    held = Held(task.assigned_worker_id or "", 1)
-    ends = await kit.tasks.renew(task.task_id, held, 100)
+    held = LeaseProof(task.assigned_worker_id or "", 1)
+    (renewed,) = await kit.tasks.renew([(task.task_id, held)], seconds=100)
+    assert renewed is not None
+    ends = renewed.deadline_at
     now = await kit.task(task.task_id)
     assert ends == now.deadline_at and ends is not None and task.started_at is not None
     assert ends - task.started_at > timedelta(seconds=99)
-    assert await kit.redis.zscore("executing:deadlines", task.task_id) == microseconds(ends)
-    assert await kit.tasks.renew(task.task_id, Held("another", 1), 100) is None
-    assert await kit.tasks.renew(task.task_id, Held(held.owner, 2), 100) is None
+    assert await kit.redis.zscore("executing:deadlines", task.task_id) == to_microseconds(ends)
+    others = [(task.task_id, LeaseProof("another", 1)), (task.task_id, LeaseProof(held.owner, 2))]
+    assert await kit.tasks.renew(others, seconds=100) == [None, None]
     await kit.settle(task)
-    assert await kit.tasks.renew(task.task_id, held, 100) is None
+    assert await kit.tasks.renew([(task.task_id, held)], seconds=100) == [None]
     await kit.sound()
 
 
 async def test_its_holder_tells_how_far_it_is(kit: Kit) -> None:
     task = await kit.running()
-    held, call = Held(task.assigned_worker_id or "", 1), kit.call("worker")
-    assert await kit.tasks.shift(task.task_id, TASK_ADVANCE, call, held, progress='{"done": 3}')
+    held, call = LeaseProof(task.assigned_worker_id or "", 1), kit.call("worker")
+    advance, given = TASK_ADVANCE.name, {"progress": '{"done": 3}'}
+    assert (await kit.tasks.transition(task.task_id, advance, call, lease=held, given=given)).applied
     assert (await kit.task(task.task_id)).progress == '{"done": 3}'
-    assert not await kit.tasks.shift(task.task_id, TASK_ADVANCE, call, Held("x", 1), progress="{}")
-    with pytest.raises(GuardBreach):
-        await kit.tasks.shift(task.task_id, TASK_ADVANCE, call, progress="{}")
     with pytest.raises(Condition):
-        await kit.tasks.shift(task.task_id, TASK_ADVANCE, kit.call("client"), held)
+        await kit.tasks.transition(task.task_id, advance, call, lease=LeaseProof("x", 1))
+    with pytest.raises(GuardBreach):
+        await kit.tasks.transition(task.task_id, advance, call, given=given)
+    with pytest.raises(Condition):
+        await kit.tasks.transition(task.task_id, advance, kit.call("client"), lease=held)
     with pytest.raises(NoSuchEntity):
-        await kit.tasks.shift("none", TASK_ADVANCE, call, held)
+        await kit.tasks.transition("none", advance, call, lease=held)
     assert (await kit.task(task.task_id)).progress == '{"done": 3}'
 
 
@@ -187,10 +187,11 @@ async def test_its_holder_tells_how_far_it_is(kit: Kit) -> None:
 async def test_a_worker_that_is_heard_of_stays(kit: Kit) -> None:
     worker = await kit.worker()
     await kit.redis.zadd("workers:heartbeats", {worker: 5})
-    assert await kit.workers.shift(worker, WORKER_BEAT, kit.call("worker"), reported_load="7")
+    given = {"reported_load": "7"}
+    assert (await kit.workers.transition(worker, "beat", kit.call("worker"), given=given)).applied
     found = await kit.workers.get(worker)
     assert found is not None and found.reported_load == 7
-    assert await kit.redis.zscore("workers:heartbeats", worker) == microseconds(found.last_heartbeat)
+    assert await kit.redis.zscore("workers:heartbeats", worker) == to_microseconds(found.last_heartbeat)
 
 
 @pytest.mark.req("PQ-076")
@@ -209,22 +210,22 @@ async def test_a_worker_leaves_when_it_holds_nothing(kit: Kit) -> None:
 
 
 async def test_exchange_settles_and_takes_in_one_step(kit: Kit) -> None:
-    """One exchange with the server for any number of results and tasks, once it is known what comes next."""
+    """One call of the script for any number of results and tasks."""
     worker = await kit.worker(10)
     await kit.create(*(kit.intent() for _ in range(40)))
     taken = await kit.claim(worker, 10)
-    await kit.tasks.exchange(results(taken), worker, 10, kit.call("worker"))
-    rows = [await kit.task(key) for key in await kit.tasks.held_by(worker)]
+    await kit.tasks.exchange(worker, results(taken), 0, kit.call("worker"))
+    rows = [await kit.task(key) for key in await kit.held_by(worker)]
     before = (await kit.redis.info("commandstats"))["cmdstat_evalsha"]["calls"]
-    outcomes, more = await kit.tasks.exchange(results(rows), worker, 10, kit.call("worker"))
+    more, outcomes = await kit.tasks.exchange(worker, results(rows), 0, kit.call("worker"))
     after = (await kit.redis.info("commandstats"))["cmdstat_evalsha"]["calls"]
     assert outcomes == [COMPLETED] * 10 and len(more) == 10
-    assert after - before == 2
+    assert after - before == 1
     await kit.sound()
 
 
 async def test_claims_that_are_under_way_together_all_find_what_comes_first(kit: Kit) -> None:
-    """What one names to be sure and leaves to the others does not make them look twice."""
+    """Each is one call of the script."""
     worker = await kit.worker(100)
     made = await kit.create(*(kit.intent() for _ in range(60)))
     await kit.claim(worker, 10)
@@ -241,28 +242,30 @@ async def test_claims_that_are_under_way_together_all_find_what_comes_first(kit:
 @pytest.mark.req("PQ-087", "PQ-089")
 async def test_what_the_lifecycle_does_not_let_is_refused_before_it_is_sent(kit: Kit) -> None:
     task, call = await kit.running(), kit.call("worker")
-    held = Held(task.assigned_worker_id or "", 1)
-    (outcome,) = await kit.tasks.settle_all([Settlement(task.task_id, CANCELLED, held)], call)
-    assert isinstance(outcome, Condition) and outcome.grpc == "PERMISSION_DENIED"
-    (outcome,) = await kit.tasks.settle_all([Settlement(task.task_id, EXECUTING, held)], call)
-    assert isinstance(outcome, Condition) and outcome.grpc == "FAILED_PRECONDITION"
+    held = LeaseProof(task.assigned_worker_id or "", 1)
+    for edge, error in (("abort", Condition), ("claim", GuardBreach), ("advance", GuardBreach)):
+        (outcome,) = await kit.tasks.settle_many([LeaseSettlement(task.task_id, held, edge)], call)
+        assert isinstance(outcome, error)
     with pytest.raises(Condition):
         await kit.tasks.claim("w", 1, kit.call("client"))
-    for actor, target in (("worker", COMPLETED), ("detector", QUEUED)):
+    for actor, edge in (("worker", "complete"), ("detector", "retry")):
         with pytest.raises(GuardBreach):
-            await kit.tasks.move(task.task_id, EXECUTING, target, kit.call(actor))
+            await kit.tasks.transition(task.task_id, edge, kit.call(actor))
     with pytest.raises(Condition):
-        await kit.tasks.move(task.task_id, EXECUTING, COMPLETED, kit.call("client"))
+        await kit.tasks.transition(task.task_id, "complete", kit.call("client"))
     with pytest.raises(GuardBreach):
-        await kit.tasks.sweep(TASK_RETRY, TASK_ADVANCE.due or TASK_RETRY.waits, kit.call("detector"))  # type: ignore[arg-type]
+        await kit.tasks.run_due("advance", kit.call("detector"))
     assert (await kit.task(task.task_id)) == task
 
 
-def results(tasks: Sequence[TaskRecord]) -> list[Settlement]:
+def results(tasks: Sequence[TaskRecord]) -> list[LeaseSettlement]:
     """That each of some tasks is done."""
     return [
-        Settlement(
-            task.task_id, COMPLETED, Held(task.assigned_worker_id or "", task.attempt), {"result": "null"}
+        settlement(
+            task.task_id,
+            COMPLETED,
+            LeaseProof(task.assigned_worker_id or "", task.attempt),
+            {"result": "null"},
         )
         for task in tasks
     ]

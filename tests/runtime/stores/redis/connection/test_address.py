@@ -133,9 +133,7 @@ async def _follows(group: Group, make_kit: MakeKit) -> None:
     async with asyncio.timeout(120):
         while made is None:
             try:
-                made = (
-                    await kit.tasks.create_or_find_all([kit.intent(idempotency_key="k")], kit.call("client"))
-                )[0]
+                (made,) = await kit.create(kit.intent(idempotency_key="k"))
             except Exception:
                 await asyncio.sleep(0.2)
     assert kit.server._lines["main"]._transport.get_extra_info("peername")[1] == replica.port  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ import pytest
 import redis.asyncio
 
 from generated.priority.lifecycle import TASK_RAISE_LOW, TASK_RETRY, WORKER_LOSE
-from generated.priority.messages import CANCELLED, COMPLETED, DEAD_LETTER, LOW, QUEUED
+from generated.priority.messages import COMPLETED, DEAD_LETTER, LOW, QUEUED
 from runtime.embedded.ports import allocate_ports
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection.line import ReplyError
@@ -89,10 +89,10 @@ async def test_a_life_in_one_slot(cluster_url: str, nodes: list[EmbeddedRedis], 
     worker = await kit.worker(10, "gpu")
     (task,) = await kit.claim(worker)
     assert await kit.fail(task) == DEAD_LETTER
-    assert (await kit.tasks.move(low.task_id, DEAD_LETTER, QUEUED, kit.call("admin"))).applied
+    assert (await kit.replay(low.task_id)).applied
     assert await kit.settle((await kit.claim(worker))[0]) == COMPLETED
     cancelled = await kit.add()
-    assert (await kit.tasks.move_to(cancelled.task_id, CANCELLED, kit.call("client"))).applied
+    assert (await kit.cancel(cancelled.task_id)).applied
     found, _ = await kit.tasks.find(size=10)
     assert {each.task_id for each in found} == {low.task_id, cancelled.task_id}
     assert await kit.tasks.trim() == 2

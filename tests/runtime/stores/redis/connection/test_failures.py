@@ -9,19 +9,18 @@ from typing import Any
 
 import pytest
 import redis.asyncio
-from msgspec.structs import replace
 
-from generated.priority.lifecycle import TASK_RETRY, WORKER_BEAT
-from generated.priority.messages import CANCELLED, COMPLETED, HIGH, MEDIUM, QUEUED
+from generated.priority.lifecycle import TASK_RETRY
+from generated.priority.messages import COMPLETED, HIGH, MEDIUM, QUEUED
 from generated.priority.records import TaskRecord
 from runtime.call.conditions import Condition
 from runtime.embedded.redis import EmbeddedRedis
+from runtime.stores.contract import LeaseProof
 from runtime.stores.redis import creation
 from runtime.stores.redis.connection import line as lines
 from runtime.stores.redis.connection import server as servers
 from runtime.stores.redis.connection.line import ReplyError
 from runtime.stores.redis.connection.server import Full, Server, Unavailable, code_of, refusal
-from runtime.stores.store import Held
 from tests.runtime.stores.redis.claims.test_leases import results
 from tests.runtime.stores.redis.conftest import MakeKit
 from tests.runtime.stores.redis.kit import Kit
@@ -43,7 +42,7 @@ async def test_a_server_that_forgets_its_scripts_is_given_them_again(kit: Kit) -
         await kit.redis.script_flush()
         assert await kit.fail(tasks[1]) == QUEUED
         await kit.redis.script_flush()
-        assert (await kit.tasks.move_to(tasks[2].task_id, CANCELLED, kit.call("client"))).applied
+        assert (await kit.cancel(tasks[2].task_id)).applied
         await kit.redis.script_flush()
         assert await kit.sweep(TASK_RETRY) == 0
         assert await kit.settle((await kit.claim(worker))[0]) == COMPLETED
@@ -57,8 +56,9 @@ async def test_a_flush_between_results_and_a_look_for_more_hides_nothing(kit: Ki
     tasks = await kit.claim(worker)
     for _ in range(4):
         await kit.redis.script_flush()
-        outcomes, tasks = await kit.tasks.exchange(results(tasks), worker, 5, kit.call("worker"))
-        assert outcomes == [COMPLETED] * 5 and len(tasks) == 5
+        exchanged = await kit.tasks.exchange(worker, results(tasks), 0, kit.call("worker"))
+        tasks = [*exchanged.claimed]
+        assert exchanged.outcomes == [COMPLETED] * 5 and len(tasks) == 5
 
 
 @pytest.mark.req("PQ-099")
@@ -73,18 +73,18 @@ async def test_while_redis_is_away_everybody_is_told_so(own_server: EmbeddedRedi
         kit.create(kit.intent()),
         kit.claim(worker),
         kit.tasks.get(made.task_id),
-        kit.tasks.move_to(waiting.task_id, CANCELLED, kit.call("client")),
-        kit.tasks.sizes("waiting"),
+        kit.cancel(waiting.task_id),
+        kit.tasks.backlog(),
         kit.sweep(TASK_RETRY),
-        kit.tasks.exchange([], worker, 3, kit.call("worker")),
+        kit.tasks.exchange(worker, [], 3, kit.call("worker")),
     ):
         with pytest.raises(Condition) as away:
             async with asyncio.timeout(60):
                 await work
         assert away.value.code == "service_unavailable"
-    assert "does not answer" in (await kit.tasks.problem() or "")
+    assert "does not answer" in (await kit.tasks.health() or "")
     own_server.start()
-    await eventually(kit.tasks.problem, wanted=lambda problem: problem is None)
+    await eventually(kit.tasks.health, wanted=lambda problem: problem is None)
     assert await kit.settle(task) == COMPLETED
     assert [each.task_id for each in await kit.claim(worker, wait_s=60.0)] == [waiting.task_id]
     await kit.sound()
@@ -173,19 +173,19 @@ async def test_a_full_redis_refuses_what_is_new_and_is_drained_all_the_same(
     assert await kit.redis.dbsize() == before
     assert await kit.settle(running[0], result='"done"') == COMPLETED
     assert await kit.fail(running[1]) == QUEUED
-    assert (await kit.tasks.move_to(running[2].task_id, CANCELLED, kit.call("client"))).applied
-    assert await kit.workers.shift(worker, WORKER_BEAT, kit.call("worker"), reported_load="1")
-    assert await kit.tasks.renew(running[3].task_id, _held(running[3]), 100) is not None
+    assert (await kit.cancel(running[2].task_id)).applied
+    assert (await kit.workers.transition(worker, "beat", kit.call("worker"))).applied
+    assert await kit.tasks.renew([(running[3].task_id, _held(running[3]))], seconds=100) != [None]
     assert len(await kit.claim(worker, 5)) == 5
     (waiting, *_), _ = await kit.tasks.find(states=[QUEUED], size=1)
-    assert (await kit.tasks.move_to(waiting.task_id, CANCELLED, kit.call("client"))).applied
+    assert (await kit.cancel(waiting.task_id)).applied
     await kit.sound()
     await kit.redis.config_set("maxmemory", 0)
     assert (await kit.create(kit.intent(idempotency_key="k")))[0].is_new
 
 
-def _held(task: TaskRecord) -> Held:
-    return Held(task.assigned_worker_id or "", task.attempt)
+def _held(task: TaskRecord) -> LeaseProof:
+    return LeaseProof(task.assigned_worker_id or "", task.attempt)
 
 
 @pytest.fixture
@@ -205,8 +205,6 @@ async def test_replicas_are_waited_for_after_a_script_was_loaded(
 ) -> None:
     """A server that has forgotten its scripts has written nothing yet when it answers the first wait."""
     kit = await make_kit(own_server.url, REDIS_WAIT_REPLICAS=1)
-    entities = kit.tasks._entities
-    entities.kept = replace(entities.kept, replicas="REDIS_WAIT_REPLICAS")
     monkeypatch.setattr(lines, "COMMAND_S", 120.0)
     monkeypatch.setattr(creation, "_WAIT_MS", 60_000)
     sent: list[str] = []
@@ -228,8 +226,6 @@ async def test_a_creation_waits_for_the_replicas_that_it_needs(
 ) -> None:
     """With one it is acknowledged and there; with two it is not, and a repeat under its key finds it."""
     kit = await make_kit(own_server.url, REDIS_WAIT_REPLICAS=1)
-    entities = kit.tasks._entities
-    entities.kept = replace(entities.kept, replicas="REDIS_WAIT_REPLICAS")
     await eventually(
         lambda: kit.redis.info("replication"),
         wanted=lambda told: told.get("connected_slaves") == 1 and told["slave0"]["state"] == "online",
@@ -242,12 +238,12 @@ async def test_a_creation_waits_for_the_replicas_that_it_needs(
     assert (await there.hgetall(f"tasks:{made.task_id}"))["status"] == "queued"
     await there.aclose()
     monkeypatch.setattr(creation, "_WAIT_MS", 100)
-    entities.variables = {**kit.values, "REDIS_WAIT_REPLICAS": 2}
+    kit.tasks._replicas = 2
     with pytest.raises(Condition) as unsure:
         await kit.create(kit.intent(idempotency_key="k2"))
     assert unsure.value.code == "service_unavailable"
     monkeypatch.setattr(creation, "_WAIT_MS", 60_000)
-    entities.variables = kit.values
+    kit.tasks._replicas = 1
     (again,) = await kit.create(kit.intent(idempotency_key="k2"))
     assert not again.is_new
 
@@ -257,7 +253,7 @@ async def test_a_replica_is_no_place_to_write_to(
 ) -> None:
     """It is a problem of the node, and every write is refused as long as nobody makes it the master."""
     kit = await make_kit(replica.url)
-    assert "replica" in (await kit.tasks.problem() or "")
+    assert "replica" in (await kit.tasks.health() or "")
     with pytest.raises(Condition) as away:
         await kit.create(kit.intent())
     assert away.value.code == "service_unavailable"
@@ -274,7 +270,7 @@ async def test_a_replica_is_no_place_to_write_to(
     promoted = asyncio.create_task(_promote(kit, attempts))
     (made,) = await kit.create(kit.intent())
     await promoted
-    assert made.is_new and await kit.tasks.problem() is None
+    assert made.is_new and await kit.tasks.health() is None
 
 
 async def _promote(kit: Kit, attempts: Sequence[str]) -> None:
@@ -309,15 +305,15 @@ async def test_a_server_that_needs_another_password_is_away(own_server: Embedded
     await server.close()
 
 
-async def test_a_bell_that_is_cut_off_rings_again(kit: Kit) -> None:
+async def test_a_subscription_that_is_cut_off_is_made_again(kit: Kit) -> None:
     """Whoever waits looks for itself once a second until the subscription is back."""
-    worker = await kit.worker()
-    bell = kit.tasks._bell
-    breaks = bell.breaks
+    worker, position = await kit.worker(), kit.tasks._wakeups.position
     await kit.redis.client_kill_filter(_type="pubsub")
-    await eventually(lambda: bell.breaks > breaks, "the bell knows that it is cut off")
+    await eventually(
+        lambda: kit.tasks._wakeups.position > position, "the subscription is known to be cut off"
+    )
     waiting = asyncio.create_task(kit.claim(worker, wait_s=60.0))
-    await eventually(lambda: bell._waiting, "the worker waits")
+    await eventually(lambda: kit.waiting, "the worker waits")
     made = await kit.add(priority=MEDIUM)
     async with asyncio.timeout(60):
         assert [task.task_id for task in await waiting] == [made.task_id]

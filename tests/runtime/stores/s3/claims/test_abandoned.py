@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runtime.stores.s3.indexes import indexes
+from runtime.stores.s3.indexes import index_writer
 from runtime.stores.sweeper import Sweep, sweep_regularly
 from tests.runtime.stores.s3.conftest import Make
 from tests.runtime.stores.s3.kit import Process
@@ -23,16 +23,16 @@ ALLOWED_MS = 7_001
 @pytest.fixture
 async def dead(process: Make, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Process]:
     """A process that never comes to what it has put off."""
-    monkeypatch.setattr(indexes, "_YOUNG_S", 3600.0)
+    monkeypatch.setattr(index_writer, "_YOUNG_S", 3600.0)
     one = process()
     yield one
-    one.tasks._entities.indexes._young.clear()
+    one.tasks._context.indexes._young.clear()
 
 
 async def taken_by(one: Process, **fields: Any) -> Any:
     """A task that was taken a moment ago, of which its worker has written nothing else."""
     task = await one.submit(timeout_seconds=600, **fields)
-    [_] = (await one.taking().exchange("w1", [], 1, one.call("worker"))).taken
+    [_] = await one.tasks.claim("w1", 1, one.call("worker"))
     assert one.raw_task(task)["status"] == "Running"
     return task
 
@@ -91,12 +91,12 @@ async def test_a_short_lease_leaves_the_entries_that_the_task_has(
     process: Make, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch, edge: str
 ) -> None:
     """The one by which it was found is gone, unless it is the one that the task has again."""
-    monkeypatch.setattr(indexes, "_YOUNG_S", 3600.0)
+    monkeypatch.setattr(index_writer, "_YOUNG_S", 3600.0)
     one = process(s3_proxy)
     one.world.stands_at_ms = one.world.now_ms() // 60_000 * 60_000 + 20_000
     task = await one.submit()
     s3_proxy.forget()
-    [taken] = (await one.taking().exchange("w1", [], 1, one.call("worker"))).taken
+    [taken] = await one.tasks.claim("w1", 1, one.call("worker"))
     await one.settle(taken, edge, **({"output": "1"} if edge == "complete" else {"error": "no"}))
     assert s3_proxy.asked(key="leases/") == []
     assert [key.rpartition("/")[2] for key in one.keys("ready/")] == ([] if edge == "complete" else [task.id])

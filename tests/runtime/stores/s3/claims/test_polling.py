@@ -28,7 +28,7 @@ async def work_off(one: Process, owner: str = "w1", rounds: int = 20) -> list[st
         for each in taken:
             await one.settle(each, "complete", output="1")
             done.append(each.id)
-        if not taken and not one.taking(owner)._polling.is_behind:
+        if not taken and not any(each.is_behind for each in one.tasks._claims.values()):
             break
     return done
 
@@ -74,8 +74,8 @@ async def test_wrong_hints_are_removed_and_never_believed(process: Make) -> None
     """Of one that has ended, of one that is not there, and what is no hint at all."""
     one = process(QO_INDEX_MODE="index-only")
     ended = await one.submit()
-    await one.tasks.move_to(ended.id, one.states["FAILED"], one.call())
-    await one.tasks.drained()
+    await one.move_to(ended.id, "FAILED")
+    await one.tasks.drain_indexes()
     now = minute(datetime.now(UTC))
     ghost = one.world.new_id()
     one.raw_put(f"ready/{ended.shard}/{now}/{ended.id}", b"{}")
@@ -94,7 +94,7 @@ async def test_wrong_hints_are_removed_and_never_believed(process: Make) -> None
 async def test_a_hint_at_a_later_time_follows(process: Make) -> None:
     """An entry of an earlier minute than the entity waits for is replaced by the right one."""
     one = process(QO_INDEX_MODE="index-only")
-    later = one.tasks._changes.now() + timedelta(minutes=10)
+    later = one.tasks._context.now() + timedelta(minutes=10)
     task = await one.submit(available_at=later)
     [right] = one.keys("ready/")
     one.bucket.raw.delete_object(Bucket=one.bucket.name, Key=right)
@@ -106,7 +106,7 @@ async def test_a_hint_at_a_later_time_follows(process: Make) -> None:
 @pytest.mark.req("OQ-095", "OQ-061")
 async def test_hints_of_later_minutes_are_not_looked_at(process: Make, s3_proxy: S3Proxy) -> None:
     one = process(s3_proxy, QO_INDEX_MODE="index-only")
-    await one.submit(available_at=one.tasks._changes.now() + timedelta(minutes=2))
+    await one.submit(available_at=one.tasks._context.now() + timedelta(minutes=2))
     s3_proxy.forget()
     assert await one.take() == []
     assert s3_proxy.asked("GetObject", "tasks/.*") == []
@@ -119,13 +119,13 @@ async def test_every_page_is_listed(process: Make, s3_proxy: S3Proxy) -> None:
     one = process(s3_proxy, QO_INDEX_MODE="index-only", QO_READY_PAGE_SIZE=5)
     # Early in a minute, so that all of them have their entries in it.
     one.world.stands_at_ms = one.world.now_ms() // 60_000 * 60_000 + 65_000
-    soon = one.tasks._changes.now() + timedelta(seconds=30)
+    soon = one.tasks._context.now() + timedelta(seconds=30)
     waiting = [
         one.new(id=f"a{number:07x}{one.world.new_id()[8:]}", available_at=soon) for number in range(17)
     ]
-    await one.tasks.create_or_find_all(waiting, one.call())
+    await one.tasks.create_many(waiting, one.call())
     due = await one.submit(id=f"a{'f' * 7}{one.world.new_id()[8:]}")
-    one.taking("w1", parts=["a"])
+    one.narrow("w1", shards=["a"])
     assert [each.id for each in await one.take()] == [due.id]
     assert len(s3_proxy.asked("ListObjectsV2", ".*")) == 4
     assert await one.take() == []
@@ -141,7 +141,7 @@ async def test_nothing_waits_behind_what_cannot_be_taken(process: Make, s3_proxy
     """Many that always fail, of which each is tried once in a round, and a good one behind them."""
     one = process(s3_proxy, QO_INDEX_MODE="index-only", QO_READY_PAGE_SIZE=4)
     bad = [one.new(id=f"0{number:07x}{one.world.new_id()[8:]}") for number in range(14)]
-    await one.tasks.create_or_find_all(bad, one.call())
+    await one.tasks.create_many(bad, one.call())
     good = await one.submit(id=f"0{'f' * 7}{one.world.new_id()[8:]}")
     s3_proxy.rule(kind="PutObject", key=r"tasks/0/0000.*", status=412, times=None)
     taken = await one.take() or await one.take()
@@ -154,15 +154,15 @@ async def test_a_scan_does_not_read_again_what_has_ended(process: Make, s3_proxy
     one = process(s3_proxy, QO_INDEX_MODE="log-scan", QO_LOG_SCAN_PAGE_SIZE=3)
     for number in range(7):
         task = await one.submit(id=f"b{number:07x}{one.world.new_id()[8:]}")
-        await one.tasks.move_to(task.id, one.states["FAILED"], one.call())
-    one.taking("w1", parts=["b"])
+        await one.move_to(task.id, "FAILED")
+    one.narrow("w1", shards=["b"])
     for _ in range(4):
         assert await one.take() == []
     s3_proxy.forget()
     for _ in range(4):
         assert await one.take() == []
     assert s3_proxy.asked("GetObject", "tasks/.*") == []
-    await one.tasks.move_to(task.id, one.states["PENDING"], one.call())
+    await one.move_to(task.id, "PENDING")
     assert await work_off(one) == [task.id]
 
 
@@ -180,11 +180,9 @@ async def test_an_empty_queue_costs_a_listing(process: Make, s3_proxy: S3Proxy) 
         assert await one.take() == []
         assert len(s3_proxy.seen) == most
     one = process(s3_proxy, QO_INDEX_MODE="index-only", QO_READY_PAGE_SIZE=4)
-    later = one.tasks._changes.now() + timedelta(minutes=5)
+    later = one.tasks._context.now() + timedelta(minutes=5)
     ids = [f"{digit}{one.world.new_id()[1:]}" for digit in "0123456789abcdef"]
-    await one.tasks.create_or_find_all(
-        [one.new(id=each, available_at=later) for each in ids[:-1]], one.call()
-    )
+    await one.tasks.create_many([one.new(id=each, available_at=later) for each in ids[:-1]], one.call())
     due = await one.submit(id=ids[-1])
     s3_proxy.forget()
     assert [each.id for each in await one.take()] == [due.id]
@@ -199,10 +197,10 @@ async def test_a_look_beside_the_index_costs_the_same_however_much_there_is(
 ) -> None:
     """It reads some of what it has never seen, and goes on from there the next time."""
     one = process(s3_proxy)
-    made = await one.tasks.create_or_find_all([one.new() for _ in range(80)], one.call())
-    ids = [each[0].id for each in made if isinstance(each, tuple)]
-    await asyncio.gather(*[one.tasks.move_to(each, one.states["FAILED"], one.call()) for each in ids])
-    await one.tasks.drained()
+    made = await one.tasks.create_many([one.new() for _ in range(80)], one.call())
+    ids = [each.record.id for each in made]
+    await asyncio.gather(*[one.move_to(each, "FAILED") for each in ids])
+    await one.tasks.drain_indexes()
     reads = []
     for _ in range(4):
         s3_proxy.forget()
@@ -217,8 +215,8 @@ async def test_a_look_beside_the_index_costs_the_same_however_much_there_is(
 async def test_indexes_may_fail_and_nothing_else_does(process: Make, s3_proxy: S3Proxy) -> None:
     one = process(s3_proxy)
     s3_proxy.rule(key="(ready|leases)/.*", status=403, times=None)
-    made = await one.tasks.create(one.new(), one.call())
-    assert not await one.tasks.hinted(made.id)
+    made = (await one.tasks.create(one.new(), one.call())).record
+    assert not await one.tasks.wait_indexed(made.id)
     other = process()
     [taken] = await other.take()
     assert taken.id == made.id
@@ -244,11 +242,11 @@ async def test_a_put_back_leaves_exactly_one_hint(process: Make) -> None:
     for _ in range(8):
         [taken] = await one.take() or await one.take()
         # The other one meets the old entry at any moment.
-        looking = other.taking().exchange("other", [], 1, other.call("worker"))
+        looking = other.tasks.claim("other", 1, other.call("worker"))
         assert await one.settle(taken, "retry", error="again") == one.states["PENDING"]
-        for each in (await looking).taken:
+        for each in await looking:
             await other.settle(each, "release")
-        await other.tasks.drained()
+        await other.tasks.drain_indexes()
     await one.repair()
     assert [key.rpartition("/")[2] for key in one.keys("ready/")] == [task.id]
     assert one.keys("leases/") == []
@@ -261,11 +259,11 @@ async def test_an_entry_is_only_removed_as_it_was_read(process: Make) -> None:
     task = await one.submit()
     [entry] = one.keys("ready/")
     old = (await one.objects.page("ready/", most=5)).entries[0]
-    one.tasks._entities.indexes.remove(task.id, entry, '"0123456789abcdef0123456789abcdef"')
-    await one.tasks.drained()
+    one.tasks._context.indexes.remove(task.id, entry, '"0123456789abcdef0123456789abcdef"')
+    await one.tasks.drain_indexes()
     assert one.keys("ready/") == [entry]
-    one.tasks._entities.indexes.remove(task.id, entry, old.etag)
-    await one.tasks.drained()
+    one.tasks._context.indexes.remove(task.id, entry, old.etag)
+    await one.tasks.drain_indexes()
     assert one.keys("ready/") == []
 
 
@@ -274,7 +272,7 @@ async def test_where_a_listing_of_all_takes_long_parts_are_listed(
     process: Make, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each from its first minute that is left, so that a store need not step over what was removed."""
-    monkeypatch.setattr("runtime.stores.s3.claims.polling._SLOW_S", -1.0)
+    monkeypatch.setattr("runtime.stores.s3.claims.index_search._SLOW_S", -1.0)
     one = process(s3_proxy, QO_INDEX_MODE="index-only")
     asked = []
     for _ in range(2):

@@ -8,10 +8,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from runtime.call.conditions import Condition
-from runtime.stores.s3.indexes import indexes
-from runtime.stores.store import Held, StoreUnusable
+from runtime.stores.s3.indexes import index_writer
+from runtime.stores.store import StoreUnusable
 from tests.runtime.stores.s3.conftest import Make
 from tests.support.eventually import eventually
 from tests.support.s3.proxy import S3Proxy
@@ -41,13 +42,12 @@ async def test_a_short_lease_has_no_entry(
     process: Make, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is done at once costs a read and two writes, and the removal of the entry that led to it."""
-    young_s = indexes._YOUNG_S
-    monkeypatch.setattr(indexes, "_YOUNG_S", 60.0)
+    young_s = index_writer._YOUNG_S
+    monkeypatch.setattr(index_writer, "_YOUNG_S", 60.0)
     one = process(s3_proxy)
     await one.submit()
-    taking = one.taking()
     s3_proxy.forget()
-    [taken] = (await taking.exchange("w1", [], 1, one.call("worker"))).taken
+    [taken] = await one.tasks.claim("w1", 1, one.call("worker"))
     await one.settle(taken, "complete", output="1")
     asked = [
         (each.kind, each.key.partition("/")[0]) for each in s3_proxy.seen if each.kind != "ListObjectsV2"
@@ -55,9 +55,9 @@ async def test_a_short_lease_has_no_entry(
     assert sorted(asked) == [
         ("DeleteObject", "ready"), ("GetObject", "tasks"), ("PutObject", "tasks"), ("PutObject", "tasks"),
     ]  # fmt: skip
-    monkeypatch.setattr(indexes, "_YOUNG_S", young_s)
+    monkeypatch.setattr(index_writer, "_YOUNG_S", young_s)
     await one.submit()
-    [taken] = (await taking.exchange("w1", [], 1, one.call("worker"))).taken
+    [taken] = await one.tasks.claim("w1", 1, one.call("worker"))
     await eventually(lambda: one.keys("leases/"))
 
 
@@ -165,7 +165,7 @@ async def test_who_has_lost_a_lease_writes_nothing(process: Make) -> None:
     for edge in ("complete", "retry", "fail", "release"):
         lost = await one.settle(late, edge, output="1")
         assert isinstance(lost, Condition) and lost.code == one.system.roles["lease_lost"].code
-    assert await one.taking().renew_all([(task.id, Held("w1", 1))]) == [False]
+    assert await one.renew(late) is False
     assert one.raw_task(task)["worker_id"] == "w2"
     assert await two.settle(taken, "complete", output="2") == one.states["COMPLETED"]
     assert one.raw_task(task)["output"] == 2
@@ -179,8 +179,8 @@ async def test_a_lease_is_made_longer_and_its_entry_follows(process: Make) -> No
     [taken] = await one.take()
     [old] = one.keys("leases/")
     one.world.ahead_ms = 80_000
-    assert await one.taking().renew_all([(task.id, Held("w1", 1))]) == [True]
-    await one.tasks.drained()
+    assert await one.renew(taken) is True
+    await one.tasks.drain_indexes()
     [new] = one.keys("leases/")
     assert new > old
     renewed = one.raw_task(task)
@@ -198,7 +198,7 @@ async def test_what_is_not_due_is_left_alone(process: Make) -> None:
     """Its entry stays, nobody waits for it, and what is due is taken meanwhile."""
     one = process()
     one.world.stands_at_ms = one.world.now_ms()
-    now = one.tasks._changes.now()
+    now = one.tasks._context.now()
     later = await one.submit(available_at=now + timedelta(seconds=40))
     due = await one.submit()
     [taken] = await one.take(free=5)
@@ -216,13 +216,13 @@ async def test_only_known_kinds_are_taken(process: Make, s3_proxy: S3Proxy) -> N
     """Another kind is looked at once and remembered; a worker that knows it takes it."""
     one = process(s3_proxy)
     other = await one.submit(task_type="b")
-    one.taking("w1", kinds=["a"])
+    one.narrow("w1", kinds=["a"])
     assert await one.take() == []
     s3_proxy.forget()
     assert await one.take() == []
     assert s3_proxy.asked("GetObject", "tasks/.*") == []
     assert one.keys("ready/") != []
-    one.taking("w2", kinds=["a", "b"])
+    one.narrow("w2", kinds=["a", "b"])
     [taken] = await one.take("w2")
     assert taken.id == other.id
 
@@ -233,7 +233,7 @@ async def test_a_worker_keeps_to_its_parts(process: Make, s3_proxy: S3Proxy) -> 
     for digit in "012f":
         await one.submit(id=f"{digit}{one.world.new_id()[1:]}")
     s3_proxy.forget()
-    one.taking("w1", parts=["0", "1"])
+    one.narrow("w1", shards=["0", "1"])
     taken = await one.take(free=4) + await one.take(free=4) + await one.take(free=4)
     assert sorted(each.shard for each in taken) == ["0", "1"]
     listed = {each.query.get("prefix") for each in s3_proxy.asked("ListObjectsV2", ".*")}
@@ -263,14 +263,12 @@ async def test_the_holder_says_how_far_it_is(process: Make) -> None:
     one = process()
     task = await one.submit()
     [taken] = await one.take()
-    advance = one.task.shifts["advance"]
-    held = Held("w1", taken.attempt)
-    assert await one.tasks.shift(task.id, advance, one.call("worker"), held, progress='{"done":0.5}')
+    assert (await one.advance(taken, progress='{"done":0.5}')).applied
     assert one.raw_task(task)["progress"] == {"done": 0.5}
-    stranger = Held("w2", taken.attempt)
-    assert not await one.tasks.shift(task.id, advance, one.call("worker"), stranger, progress="1")
+    with pytest.raises(Condition):
+        await one.advance(replace(taken, worker_id="w2"), progress="1")
     assert await one.settle(taken, "complete", output="1") == one.states["COMPLETED"]
-    assert not await one.tasks.shift(task.id, advance, one.call("worker"), held, progress="1")
+    assert not (await one.advance(taken, progress="1")).applied
 
 
 @pytest.mark.req("OQ-251")

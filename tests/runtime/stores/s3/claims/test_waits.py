@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from runtime.model.kept_in_s3 import KeptInS3
 from runtime.node.systems import load_system
-from runtime.stores.s3.changes import Changes
-from runtime.stores.s3.keys import Keys
+from runtime.stores.semantics.creation import created
+from runtime.stores.semantics.edges import take_edge
+from runtime.stores.semantics.rules import prepare_rules
 from tests.runtime.stores.s3.conftest import Make
 from tests.runtime.stores.s3.kit import TestWorld
 
@@ -21,15 +21,18 @@ class Waiting:
     def __init__(self) -> None:
         self.lifecycle = load_system("objectqueue").lifecycles["task"]
         assert self.lifecycle.in_s3 is not None and self.lifecycle.record is not None
-        self.kept: KeptInS3 = self.lifecycle.in_s3
+        self.kept = self.lifecycle.in_s3
         self.world = TestWorld()
-        self.changes: Changes[Any] = Changes(
-            self.lifecycle,
-            self.kept,
-            Keys(self.lifecycle, self.kept),
-            {"QO_MAX_CLOCK_SKEW_MS": 0},
-            self.world,
-        )
+        self.rules = prepare_rules(self.lifecycle, self.lifecycle.record, {})
+
+    def create(self, **fields: Any) -> Any:
+        assert self.lifecycle.record is not None
+        record = self.lifecycle.record(id="", task_type="t", input="1", **fields)
+        return created(self.rules, record, self.world.now_ms() * 1000)
+
+    def fail(self, record: Any, edge: Any) -> Any:
+        now = self.world.now_ms() * 1000
+        return take_edge(self.rules, edge, record, {"error": "x"}, now, self.world)
 
     def after(self, failures: int, **policy: Any) -> float:
         """Seconds from a failure until the next try."""
@@ -40,12 +43,9 @@ class Waiting:
             "jitter_percent": 0.25,
         }
         made = self.kept.messages["RetryPolicy"].made(**{**usual, **policy})
-        assert self.lifecycle.record is not None
-        record = self.changes.created(
-            self.lifecycle.record(id="", task_type="t", input="1", retry_policy=made)
-        )
+        record = self.create(retry_policy=made)
         record = replace(record, retry_count=failures, max_retries=10**6, status=self.lifecycle.lease.state)  # type: ignore[union-attr]
-        back, edge = self.changes.moved(record, self.lifecycle.transition("retry"), {"error": "x"})
+        back, (edge,) = self.fail(record, self.lifecycle.transition("retry"))
         assert (edge.name, back.retry_count) == ("retry", failures + 1)
         wait: float = (back.available_at - back.updated_at).total_seconds()
         return wait
@@ -117,20 +117,20 @@ async def test_what_has_failed_too_often_or_for_good_has_ended(process: Make) ->
     [taken] = await one.take()
     assert await one.settle(taken, "retry", error="never", final=True) == one.states["FAILED"]
     assert (one.raw_task(final)["retry_count"], one.raw_task(final)["attempt"]) == (0, 1)
-    assert [each.id for each in await one.tasks.find(states=[one.states["FAILED"]])] == [final.id, task.id]
+    failed = (await one.tasks.find(states=[one.states["FAILED"]])).records
+    assert [each.id for each in failed] == [final.id, task.id]
 
 
 def test_what_was_no_failure_is_subtracted_before_the_limit() -> None:
     """Where an edge names a second count, the difference of the two is compared with the limit."""
     waiting = Waiting()
-    assert waiting.lifecycle.record is not None and waiting.lifecycle.lease is not None
+    assert waiting.lifecycle.lease is not None
     retry = waiting.lifecycle.transition("retry")
     assert retry.gives_up is not None
     lenient = replace(retry, gives_up=replace(retry.gives_up, less="attempt"))
     policy = waiting.kept.messages["RetryPolicy"].made()
-    record = waiting.changes.created(waiting.lifecycle.record(id="", task_type="t", input="1"))
     record = replace(
-        record,
+        waiting.create(),
         status=waiting.lifecycle.lease.state,
         retry_policy=policy,
         retry_count=5,
@@ -138,5 +138,5 @@ def test_what_was_no_failure_is_subtracted_before_the_limit() -> None:
         max_retries=2,
     )
     for edge, taken in ((retry, "fail"), (lenient, "retry")):
-        assert waiting.changes.moved(record, edge, {"error": "x"})[1].name == taken
-    assert waiting.changes.moved(replace(record, attempt=3), lenient, {"error": "x"})[1].name == "fail"
+        assert waiting.fail(record, edge).edges[0].name == taken
+    assert waiting.fail(replace(record, attempt=3), lenient).edges[0].name == "fail"

@@ -1,4 +1,4 @@
-"""Run every test on uvloop, which nodes use, and on the event loop of asyncio; make timeouts long."""
+"""Run tests on uvloop, which nodes use, and on the event loop of asyncio; make timeouts long."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ from runtime.transport import tls_listener
 from runtime.transport.grpc.direct.http2 import keepalive, server_connection
 from tests.runtime.transport.grpc.direct.support.echo_application import PATIENCE_S
 
+PROTOCOL = {"fuzz", "hpack", "rfc9113"}
+"""Folders with tests of what is read and written, whatever loop does it."""
+
 
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """The loops on which each test runs."""
-    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+    """The loops on which each test runs: both, but those of the protocol alone on uvloop, unless `--deep`."""
+    of_nodes: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"uvloop": uvloop.new_event_loop}
+    if not config.getoption("--deep") and not PROTOCOL.isdisjoint(item.path.parts):
+        return of_nodes
+    return {"asyncio": asyncio.new_event_loop, **of_nodes}
 
 
 @pytest.fixture(autouse=True)

@@ -1,1 +1,0 @@
-"""Lua scripts for entities in Redis, and encoders of what they are given."""

@@ -1,0 +1,225 @@
+"""Settlements: write what came of leased entities, and find out why something was not written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from runtime.call.context import Call
+from runtime.model.lifecycles import Transition
+from runtime.stores.bounded import BoundedMap
+from runtime.stores.contract import LeaseProof, LeaseSettlement, Record
+from runtime.stores.postgres.codec import storable
+from runtime.stores.postgres.context import moment_of
+from runtime.stores.postgres.creation import PostgresCreation
+from runtime.stores.postgres.database import Locked, Unavailable
+from runtime.stores.postgres.steps import Taken
+from runtime.stores.semantics.edges import applies, given_value
+from runtime.stores.semantics.leases import LOST, lease_problem
+from runtime.stores.store import Busy, GuardBreach, Unstorable
+
+_REMEMBERED = 10_000
+_Outcome = int | Exception
+
+
+class Lost(Exception):
+    """Nothing was written, because the lease had ended or is another's; the text says which."""
+
+
+class Written(NamedTuple):
+    """What came of each, in their order, and the rows that were claimed in the same step, if it was made."""
+
+    outcomes: Sequence[_Outcome]
+    claimed: Sequence[Any] | None = None
+
+
+class PostgresSettlements(PostgresCreation[Record]):
+    """The results of one kind of entity. Those of one edge are written together."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._unsure: BoundedMap[bool] = BoundedMap(_REMEMBERED)
+
+    def _admit_settlement(self, asked: LeaseSettlement, call: Call) -> Transition:
+        """Return the edge of a settlement; raises where it is none that the caller may take."""
+        edge = self._admit(asked.edge, call, has_proof=True)
+        lease = self._rules.lease
+        if not isinstance(edge, Transition) or lease is None or edge.source != lease.state:
+            raise GuardBreach(f"{asked.edge} does not leave the lease of a {self._entity}")
+        if asked.is_final:
+            self._require_ending(edge)
+        return edge
+
+    async def _settle_group(
+        self, edge: Transition, call: Call, asked: Sequence[LeaseSettlement], *, is_patient: bool = False
+    ) -> Sequence[_Outcome]:
+        """Write the results of one edge; one that another transaction has is left, or waited for."""
+        if is_patient or f"settle_{edge.name}" not in self._statements:
+            return (await self._write_group(edge, call, asked, is_patient=is_patient)).outcomes
+        return (await self._write_group(edge, call, asked, f"settle_{edge.name}")).outcomes
+
+    async def _exchange_group(
+        self, edge: Transition, call: Call, asked: Sequence[LeaseSettlement], **claiming: Any
+    ) -> Written:
+        """Write results and claim others in the same statement."""
+        return await self._write_group(edge, call, asked, f"exchange_{edge.name}", **claiming)
+
+    async def _write_group(
+        self,
+        edge: Transition,
+        call: Call,
+        asked: Sequence[LeaseSettlement],
+        statement: str = "",
+        *,
+        is_patient: bool = False,
+        **claiming: Any,
+    ) -> Written:
+        try:
+            if statement:
+                outcomes, claimed = await self._send(statement, edge, call, asked, **claiming)
+            else:
+                outcomes, claimed = await self._step(edge, call, asked, is_patient=is_patient), None
+        except Locked:
+            if not statement.startswith("exchange_"):
+                return Written([Busy("another transaction has it")] * len(asked))
+            # Another transaction has one of them; the others do not wait for that.
+            return Written(await self._settle_group(edge, call, asked))
+        except Unavailable as error:
+            if error.unknown:
+                self._doubt(asked)
+            return Written([error] * len(asked))
+        except (Unstorable, GuardBreach) as error:
+            if len(asked) == 1:
+                return Written([error])
+            # It is about one of them; the others are not to suffer for it.
+            return Written([(await self._settle_group(edge, call, [each]))[0] for each in asked])
+        if len(self._unsure):
+            for each, outcome in zip(asked, outcomes, strict=True):
+                if not isinstance(outcome, Unavailable | Busy):
+                    self._unsure.remove(self._mark(each))
+        return Written(outcomes, claimed)
+
+    # One statement.
+
+    async def _send(
+        self, statement: str, edge: Transition, call: Call, asked: Sequence[LeaseSettlement], **claiming: Any
+    ) -> tuple[Sequence[_Outcome], Sequence[Any] | None]:
+        given = self._lease_columns((each.key, each.lease) for each in asked)
+        for name, take in edge.takes.items():
+            values = [given_value(self._rules, name, take, each.given) for each in asked]
+            given[f"given_{name}"] = [self._codec.argument(name, value) for value in values]
+        rows = await self._run(statement, actor=call.caller, **given, **claiming)
+        # What was claimed has a rank; what was settled comes first.
+        count = sum(row["_rank"] == 0 for row in rows) if claiming else len(rows)
+        written, claimed = rows[:count], rows[count:] if claiming else None
+        if len(written) == len(asked):
+            return [edge.target] * len(asked), claimed
+        keys = {str(row[self._key_field]) for row in written}
+        left = [each for each in asked if self._codec.as_key(each.key) not in keys]
+        told = await self._explain(edge, left)
+        outcomes = [
+            edge.target if self._codec.as_key(each.key) in keys else told[self._mark(each)] for each in asked
+        ]
+        return outcomes, claimed
+
+    def _lease_columns(self, held: Iterable[tuple[str, LeaseProof]]) -> dict[str, list[Any]]:
+        """Return keys and proofs as a statement takes them."""
+        keys, owners, fences = list[str](), list[str](), list[int]()
+        for key, (owner, fence) in held:
+            keys.append(self._codec.as_key(key))
+            owners.append(owner)
+            fences.append(fence)
+        return {"keys": keys, "owners": owners, "fences": fences}
+
+    # A step of the semantics.
+
+    async def _step(
+        self, edge: Transition, call: Call, asked: Sequence[LeaseSettlement], *, is_patient: bool
+    ) -> Sequence[_Outcome]:
+        rules, codec = self._rules, self._codec
+        told: dict[str, _Outcome] = {}
+        taken: dict[str, Taken] = {}
+        async with self._database.transaction() as connection:
+            name = "lock" if is_patient else "lock_free"
+            keys = [codec.as_key(each.key) for each in asked]
+            rows = {str(row[self._key_field]): row for row in await self._run_in(connection, name, keys=keys)}
+            for each in asked:
+                row = rows.get(codec.as_key(each.key))
+                if row is None:
+                    continue
+                record, now = codec.decode(row), moment_of(row)
+                problem = self._find_problem(edge, record, each.lease, now)
+                if problem is not None:
+                    told[self._mark(each)] = self._recall(edge, each, record) or Lost(problem)
+                    continue
+                given = {
+                    name: storable(value) if isinstance(value, str) else value
+                    for name, value in each.given.items()
+                }
+                begun = Taken(record, (), given)
+                taken[self._mark(each)] = self._take(begun, edge, now, "", is_final=each.is_final)
+            is_written = await self._write(connection, call.caller, [*taken.values()], call)
+            if not is_written:
+                # A lease ended while its row was waited for: none of this was in time.
+                raise Unavailable("a lease ended meanwhile")
+        told |= {mark: rules.state(each.record) for mark, each in taken.items()}
+        for ended in taken.values():
+            for change, _ in ended.changes:
+                if change.name not in ended.asked:
+                    self._measures.given_up()
+        if left := [each for each in asked if self._mark(each) not in told]:
+            told |= await self._explain(edge, left)
+        return [told[self._mark(each)] for each in asked]
+
+    def _find_problem(self, edge: Transition, record: Any, lease: LeaseProof, now: int) -> str | None:
+        problem = lease_problem(self._rules, record, *lease, now)
+        return problem if problem is not None or applies(self._rules, edge, record) else LOST
+
+    # Doubts.
+
+    async def _explain(self, edge: Transition, left: Sequence[LeaseSettlement]) -> dict[str, _Outcome]:
+        """Look again at those that nothing was written for: locked by another, written before, or lost."""
+        codec = self._codec
+        rows = {
+            str(row[self._key_field]): row
+            for row in await self._run("holds", keys=[codec.as_key(each.key) for each in left])
+        }
+        told: dict[str, _Outcome] = {}
+        for each in left:
+            row = rows.get(codec.as_key(each.key))
+            record = codec.decode(row) if row is not None else None
+            problem = LOST if row is None else self._find_problem(edge, record, each.lease, moment_of(row))
+            if problem is None:
+                told[self._mark(each)] = Busy("another transaction has it")
+            else:
+                told[self._mark(each)] = self._recall(edge, each, record) or Lost(problem)
+        return told
+
+    def _recall(self, edge: Transition, asked: LeaseSettlement, record: Any | None) -> int | None:
+        """Return the state that an earlier attempt has led to, whose answer was lost; None if none did."""
+        lease = self._rules.lease
+        if record is None or lease is None or not self._unsure.get(self._mark(asked)):
+            return None
+        possible = {edge.target}
+        if edge.gives_up is not None:
+            possible.add(self._rules.edges[edge.gives_up.transition].target)
+        state: int = self._rules.state(record)
+        return state if state in possible and getattr(record, lease.fence) == asked.lease.fence else None
+
+    def _doubt(self, asked: Sequence[LeaseSettlement]) -> None:
+        """Remember that these may have been written; that is found out when they are written again."""
+        for each in asked:
+            if self._unsure.get(self._mark(each)) is None:
+                self._unsure.add(self._mark(each), True)
+
+    def _mark(self, asked: LeaseSettlement) -> str:
+        return f"{self._codec.as_key(asked.key)} {asked.lease.fence}"
+
+    def _to_answer(self, asked: LeaseSettlement, outcome: _Outcome) -> _Outcome:
+        """Return an outcome as the caller gets it."""
+        if isinstance(outcome, Lost):
+            self._measures.lease_lost()
+            return self._lease_lost(asked.key, asked.lease.owner, str(outcome))
+        if isinstance(outcome, Unavailable):
+            return self._unavailable()
+        return outcome

@@ -1,0 +1,158 @@
+"""What all parts of the store need: the statements of an entity, its settings, its codec, and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, TypeAlias, TypeVar
+
+import asyncpg
+
+from runtime.call.context import Call
+from runtime.model.lifecycles import Lifecycle, Transition
+from runtime.model.system import System
+from runtime.observe import log as events
+from runtime.observe.metrics import Metrics
+from runtime.stores.base import StoreBase
+from runtime.stores.contract import Record
+from runtime.stores.postgres.codec import RecordCodec, refused
+from runtime.stores.postgres.database import LONG_S, STATEMENT_S, Database, Unavailable, run
+from runtime.stores.postgres.measures import Measures
+from runtime.stores.postgres.statements import Statement, statements
+from runtime.stores.semantics.rules import to_moment
+from runtime.stores.store import GuardBreach, NoSuchEntity
+from runtime.world import World
+
+Answer = TypeVar("Answer")
+Connection: TypeAlias = "asyncpg.Connection[Any]"
+
+_OF_GUARDS = ("CH001", "CH002", "CH003", "42501")
+"""What the triggers of the schema raise, and what the role of the service may not do."""
+_OF_VALUES = ("22", "23", "54")
+"""Classes of SQLSTATE that say that a value cannot be kept: it is wrong, unwanted, or too large."""
+_LONG = ("census", "count_since", "purge", "backlog")
+"""Statements that may take a while."""
+_UNSAID: Mapping[str, Any] = {"absent": ()}
+"""What a statement takes where nothing is said; None unless named here."""
+
+
+class PostgresContext(StoreBase[Record]):
+    """The table of one kind of entity."""
+
+    def __init__(
+        self,
+        system: System,
+        lifecycle: Lifecycle,
+        record: type[Record],
+        database: Database,
+        world: World,
+        metrics: Metrics,
+        values: Mapping[str, Any],
+        *,
+        max_terminal: int = 0,
+        texts: Mapping[str, Statement] | None = None,
+    ) -> None:
+        super().__init__(system, lifecycle, record, world, metrics, values)
+        if lifecycle.kept is None:
+            raise ValueError(f"{lifecycle.entity} is not kept in a database")
+        self._system = system.name
+        self._kept = lifecycle.kept
+        self._database = database
+        self._statements = statements(system.name, lifecycle.entity) if texts is None else texts
+        self._codec = RecordCodec(self._rules, record, self._statements["columns"])
+        self._measures = Measures(metrics, lifecycle.entity)
+        self._opened = world.now_ms() * 1000
+        self._max_terminal = max_terminal
+        self._has_bound = bool(max_terminal) or self._rules.retained_s is not None
+        self._is_timeless = not self._has_bound and not self._rules.on_access
+        """Whether no entity changes or goes because of the time of an access."""
+
+    # Statements.
+
+    async def _run(self, name: str, **given: Any) -> Sequence[Any]:
+        """Run a statement in a transaction of its own."""
+        statement = self._statements[name]
+        try:
+            timeout = LONG_S if name in _LONG else STATEMENT_S
+            return await self._database.fetch(
+                statement.text, *self._arguments(statement, given), timeout=timeout
+            )
+        except asyncpg.PostgresError as error:
+            raise self._refusal(error) from None
+
+    async def _run_in(self, connection: Connection, name: str, **given: Any) -> Sequence[Any]:
+        """Run a statement in a transaction that has more of them."""
+        statement = self._statements[name]
+        try:
+            return await run(connection, statement.text, *self._arguments(statement, given))
+        except asyncpg.PostgresError as error:
+            raise self._refusal(error) from None
+
+    def _arguments(self, statement: Statement, given: Mapping[str, Any]) -> list[Any]:
+        return statement.arguments(self._rules.values, {**_UNSAID, **given})
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Connection]:
+        """A transaction; that the database cannot be reached is all that a caller learns of it."""
+        try:
+            async with self._database.transaction() as connection:
+                yield connection
+        except Unavailable:
+            raise self._unavailable() from None
+
+    async def _answer(self, work: Awaitable[Answer]) -> Answer:
+        """Return what came of something, where the database can be reached."""
+        try:
+            return await work
+        except Unavailable:
+            raise self._unavailable() from None
+
+    # Errors.
+
+    def _unavailable(self) -> Exception:
+        return self._condition("store_unavailable")
+
+    def _refusal(self, error: asyncpg.PostgresError) -> Exception:
+        """Return what the database refused, as the caller is told it."""
+        if error.sqlstate in _OF_GUARDS:
+            return GuardBreach(f"the database refused a change of a {self._entity}: {error}")
+        if getattr(error, "constraint_name", None) == f"{self._kept.table}_pkey":
+            return GuardBreach(f"this {self._entity} exists already: {getattr(error, 'detail', '')}")
+        if (error.sqlstate or "")[:2] in _OF_VALUES:
+            return refused(getattr(error, "column_name", None) or self._entity)
+        return error
+
+    def _require_key(self, key: str) -> str:
+        """Return a key as the database has it; raises for a text that nothing can have as its key."""
+        if not self._codec.is_key(key):
+            raise NoSuchEntity(key)
+        return self._codec.as_key(key)
+
+    # Audit.
+
+    def _audit_leases(self, edge: Transition, held: Sequence[tuple[str, str, int]], call: Call) -> None:
+        """Count and log transitions of many, with their leases by the names that the record has for them.
+
+        What ties the lines of an entity is its key, as there is no call that all of them belong to.
+        """
+        lifecycle, lease = self._lifecycle, self._rules.lease
+        assert lease is not None
+        self._metrics.count_transition(self._entity, edge.name, call.caller, len(held))
+        shared = {
+            "entity": self._entity,
+            "transition": edge.name,
+            "from_status": lifecycle.states[edge.source],
+            "to_status": lifecycle.states[edge.target],
+        }
+        lines = [
+            {"request_id": key, lifecycle.key: key, lease.owner: owner, lease.fence: fence}
+            for key, owner, fence in held
+        ]
+        call.tell_all(events.TRANSITION, f"{self._entity} {edge.name}", shared, lines)
+
+
+def moment_of(row: Any) -> int:
+    """Return the moment at which a row was read, by the clock of the server."""
+    at: datetime = row["_now"]
+    return to_moment(at) or 0

@@ -1,0 +1,179 @@
+"""Maintenance of a store beside its calls: migrate, listen for wake-ups, and count what there is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import asyncpg
+
+from runtime.model.lifecycles import Lifecycle
+from runtime.model.system import Event
+from runtime.observe.log import Log
+from runtime.stores.postgres.database import LOST, Database, Unavailable
+from runtime.stores.postgres.measures import Measures
+from runtime.stores.postgres.schema.migrations import migrate, missing
+
+_PAUSE_S = 1.0
+_COUNT_SHARE = 50
+"""Counting a large table takes a while; it rests so many times as long as it took."""
+_QUICK_COUNT_S = 1.0
+"""A count that takes no longer than this is made anew for every scrape, without a rest."""
+_LISTENING_CHECK_S = 30.0
+
+STORE_READY = Event("store_ready", "INFO")
+STORE_UNAVAILABLE = Event("store_unavailable", "WARNING", always=True)
+
+
+Census = Callable[[], Awaitable[Sequence[Any]]]
+
+
+class Maintenance:
+    """The background of one store."""
+
+    def __init__(
+        self, database: Database, system: str, lifecycle: Lifecycle, measures: Measures, count: Census
+    ) -> None:
+        self._database = database
+        self._system = system
+        self._lifecycle = lifecycle
+        self._channel = lifecycle.kept.table if lifecycle.kept else ""
+        self._measures = measures
+        self._count_states = count
+        self._tasks: list[asyncio.Task[None]] = []
+        self._told = 0
+        self._seen = 0
+        self._news = asyncio.Event()
+        self._counted_until = 0.0
+        self._counting: asyncio.Task[None] | None = None
+        self._ready = False
+        self._log: Log | None = None
+
+    async def open(self, log: Log) -> None:
+        """Migrates and begins to listen; what fails for want of a database goes on in the background."""
+        self._log = log
+        try:
+            await self._prepare()
+        except Unavailable as error:
+            self._tell(STORE_UNAVAILABLE, f"the database cannot be used yet ({error}); it is waited for")
+            self._tasks.append(asyncio.create_task(self._prepare_later()))
+        self.start_listening()
+
+    def start_listening(self) -> None:
+        """Listen for wake-ups until the end."""
+        self._tasks.append(asyncio.create_task(self._listen()))
+
+    async def close(self) -> None:
+        """Ends all of it."""
+        if self._counting is not None:
+            self._tasks.append(self._counting)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    def looked(self) -> bool:
+        """Note that a claim begins: wake-ups from before it are no news. Return whether there was one."""
+        is_news, self._seen = self._told != self._seen, self._told
+        return is_news
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait for a wake-up; True if there was one since the last claim."""
+        if self._told == self._seen:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await self._news.wait()
+        return self._told != self._seen
+
+    async def health(self) -> str | None:
+        """Return why the database cannot be used; None when it answers and has the schema."""
+        try:
+            lacking = await missing(self._database, self._system)
+        except Unavailable:
+            return "the database does not answer"
+        except asyncpg.PostgresError:
+            return "the database refuses to answer"
+        return "the database lacks the schema of this release" if lacking else None
+
+    def census(self) -> Iterable[tuple[str, str, int, float]]:
+        """What the last count found."""
+        return self._measures.census()
+
+    async def recount(self) -> None:
+        """Count what is in each state now, for a scrape; concurrent scrapes share a count.
+
+        A count that began before this scrape may lack what came since, so it is awaited and not shared. While
+        the rest after a long count lasts there is none, and the scrape shows the last one.
+        """
+        if (earlier := self._counting) is not None:
+            await asyncio.wait([earlier])
+        loop = asyncio.get_running_loop()
+        if self._counting is None:
+            if not self._ready or loop.time() < self._counted_until:
+                return
+            self._counting = loop.create_task(self._count())
+        await asyncio.wait([self._counting])
+
+    async def _prepare(self) -> None:
+        await migrate(self._database, self._system)
+        self._ready = True
+        # Counting a large table takes a while, and nobody has to wait for it.
+        self._counting = asyncio.create_task(self._count())
+        self._tell(STORE_READY, "the database has the schema")
+
+    async def _prepare_later(self) -> None:
+        while True:
+            await asyncio.sleep(_PAUSE_S)
+            with suppress(Unavailable, asyncpg.PostgresError):
+                await self._prepare()
+                return
+
+    async def _count(self) -> None:
+        loop, lifecycle = asyncio.get_running_loop(), self._lifecycle
+        began = loop.time()
+        try:
+            with suppress(Unavailable, asyncpg.PostgresError):
+                rows = {row[0]: (row[1], row[2]) for row in await self._count_states()}
+                self._measures.states = [
+                    (lifecycle.entity, name, *rows.get(name, (0, 0.0))) for name in lifecycle.states.values()
+                ]
+        finally:
+            took = loop.time() - began
+            if took > _QUICK_COUNT_S:
+                self._counted_until = loop.time() + _COUNT_SHARE * took
+            self._counting = None
+
+    async def _listen(self) -> None:
+        """Keeps one connection that is told when something may be acquired."""
+        while True:
+            with suppress(Unavailable, asyncpg.PostgresError, *LOST):
+                connection = await self._database.dedicated()
+                try:
+                    cut_off = asyncio.Event()
+                    connection.add_termination_listener(lambda _, ended=cut_off: ended.set())
+                    await connection.add_listener(self._channel, self._notified)
+                    # Whatever was said while nobody listened is made up for by one look.
+                    self._wake()
+                    while not cut_off.is_set():
+                        with suppress(TimeoutError):
+                            async with asyncio.timeout(_LISTENING_CHECK_S):
+                                await cut_off.wait()
+                                break
+                        await connection.execute("SELECT 1", timeout=_PAUSE_S)
+                finally:
+                    connection.terminate()
+            await asyncio.sleep(_PAUSE_S)
+
+    def _notified(self, *_: object) -> None:
+        self._wake()
+
+    def _wake(self) -> None:
+        self._told += 1
+        self._news.set()
+        self._news = asyncio.Event()
+
+    def _tell(self, event: Event, message: str) -> None:
+        if self._log is not None:
+            self._log.write(event, message, fields={"entity": self._lifecycle.entity})

@@ -1,0 +1,239 @@
+"""Calls of the script of an entity: arguments, failures of the server, and the audit of what was done."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from runtime.call.context import Call
+from runtime.model.lifecycles import Lifecycle, Shift, Transition
+from runtime.model.system import System
+from runtime.observe import log as events
+from runtime.observe.metrics import Metrics
+from runtime.stores.base import StoreBase
+from runtime.stores.contract import NOTHING, HistoryEntry, Record
+from runtime.stores.redis.codec import Codec, NewRecords, decode_json
+from runtime.stores.redis.connection.server import Full, Server, Unavailable
+from runtime.stores.redis.layout import Layout, words_of
+from runtime.stores.redis.lua_table import LuaTable
+from runtime.stores.redis.metrics.measures import Measures
+from runtime.stores.redis.scripts import Script, ScriptCall
+from runtime.stores.semantics.clocks import is_in_force
+from runtime.stores.store import Unstorable
+from runtime.world import World
+
+Answer = TypeVar("Answer")
+FORGOTTEN = ".forgotten"
+"""Stands for a change where an index had a key whose entity is gone."""
+_NO_KEYS: Sequence[str] = ()
+
+
+class Archive(Protocol):
+    """The entities that Redis has forgotten, and the history of all, in another store."""
+
+    async def get(self, key: str) -> Any:
+        """Return the record of an entity that ended, as it was."""
+        ...
+
+    async def history(self, key: str) -> list[HistoryEntry]:
+        """Return every state change that has been written, oldest first."""
+        ...
+
+
+class Reply(NamedTuple):
+    """What an operation answers: of each request, and the records that belong to it as JSON."""
+
+    answer: Any
+    rows: Sequence[str]
+
+
+class ScriptCalls(StoreBase[Record]):
+    """The entities of one kind, as far as one operation is one call of their script."""
+
+    def __init__(
+        self,
+        system: System,
+        lifecycle: Lifecycle,
+        record: type[Record],
+        server: Server,
+        world: World,
+        metrics: Metrics,
+        values: Mapping[str, Any],
+        archive: Archive | None = None,
+        *,
+        max_terminal: int = 0,
+        clock: Callable[[], int] | None = None,
+        prefix: str | None = None,
+    ) -> None:
+        super().__init__(system, lifecycle, record, world, metrics, values)
+        kept = lifecycle.in_redis
+        self._server = server
+        self._archive = archive
+        self._clock = clock
+        """The time of a virtual world in microseconds; None where the clock of the server counts."""
+        named = str(values.get(kept.prefix or "") or "") if kept else ""
+        self._prefix = named if prefix is None else prefix
+        self._replicas = int(values.get(kept.replicas or "") or 0) if kept else 0
+        self._layout = Layout(self._rules, self._prefix, system.lifecycles)
+        self._codec: Codec[Record] = Codec(self._rules, record, words_of(lifecycle))
+        self._new = NewRecords(lifecycle, self._rules, self._codec, is_packed=self._layout.is_packed)
+        table = LuaTable(self._layout, self._codec, system.measured, max_terminal, self._new.packed)
+        self._script = Script(table)
+        self._measures = Measures(metrics, lifecycle.entity)
+        self._opened = self._local_now()
+        self._is_timeless = not self._rules.on_access and (
+            self._rules.retained_s is None or self._layout.does_hash_expire
+        )
+        self._tokens: deque[str] = deque()
+        """Tokens for leases that were drawn and not needed."""
+        self._ends = {edge.gives_up.transition for edge in self._rules.edges.values() if edge.gives_up}
+        self._has_jitter = any(edge.waits and edge.waits.jitter for edge in self._rules.edges.values())
+
+    # Arguments.
+
+    def _local_now(self) -> int:
+        return self._world.now_ms() * 1000
+
+    def _arguments(self, call: Call | None, /, **more: Any) -> dict[str, Any]:
+        """Return the arguments of an operation, with those that belong to each."""
+        found: dict[str, Any] = {"actor": call.caller if call else "", **more}
+        if self._clock is not None:
+            found["now"] = self._clock()
+        if call is not None and call.trace and (trace := call.trace_id):
+            found["trace"] = trace
+        if self._rules.on_access:
+            now = self._local_now()
+            found["access"] = [
+                clock.number + 1
+                for clock in self._rules.on_access
+                if is_in_force(self._rules, clock.due, now, self._opened)
+            ]
+        return found
+
+    def _add_chance(self, arguments: dict[str, Any], names: Sequence[str]) -> None:
+        """Add a random number where an edge has jitter, or the seed of many."""
+        edges = [self._rules.edges[name] for name in names if name in self._rules.edges]
+        if any(edge.waits and edge.waits.jitter for edge in edges):
+            arguments["chance"] = self._world.uniform(0.0, 1.0)
+
+    def _add_tokens(self, arguments: dict[str, Any], count: int) -> list[str]:
+        """Add tokens for so many leases; those that are not used are kept for the next."""
+        lease = self._rules.lease
+        if lease is None or not lease.token:
+            return []
+        while len(self._tokens) < count:
+            self._tokens.append(self._world.new_id())
+        drawn = [self._tokens.popleft() for _ in range(count)]
+        arguments["tokens"] = drawn
+        return drawn
+
+    def _hash(self, key: str) -> str:
+        head, tail = self._layout.hash
+        return f"{head}{key}{tail}"
+
+    def _call_script(
+        self, operation: str, arguments: Mapping[str, Any], keys: Sequence[str] = _NO_KEYS, *more: Any
+    ) -> ScriptCall:
+        named = [self._layout.clock, *map(self._hash, keys)]
+        return self._script.call(operation, arguments, named, more)
+
+    async def _run(
+        self,
+        operation: str,
+        arguments: Mapping[str, Any],
+        call: Call | None,
+        keys: Sequence[str] = _NO_KEYS,
+        *,
+        tokens: Sequence[str] = (),
+        noted: Mapping[str, Any] = NOTHING,
+        repeatable: bool = False,
+    ) -> Reply:
+        """Run one operation, and audit what it has done."""
+        asked = self._call_script(operation, arguments, keys)
+        used = 0
+        try:
+            (found,) = await self._answer(self._server.evaluate([asked], repeatable=repeatable))
+            answer, done, used = decode_json(found[0])
+        finally:
+            if tokens:
+                self._tokens.extendleft(reversed(tokens[used:]))
+        if done:
+            self._audit_all(done, call, noted)
+        return Reply(answer, found[1:])
+
+    # Failures.
+
+    async def _answer(self, work: Awaitable[Answer]) -> Answer:
+        """Return what comes of it; a caller learns no more than that the store is away, or full."""
+        try:
+            return await work
+        except (Unavailable, Full, UnicodeEncodeError) as error:
+            raise self._to_condition(error) from None
+
+    async def _ask_archive(self, work: Awaitable[Answer]) -> Answer:
+        """Return what the archive says; a caller learns no more than that it is away."""
+        from runtime.stores.postgres.database import Unavailable as ArchiveUnavailable
+
+        try:
+            return await work
+        except ArchiveUnavailable:
+            raise self._condition("store_unavailable") from None
+
+    def _to_condition(self, error: Unavailable | Full | UnicodeEncodeError) -> Exception:
+        if isinstance(error, Unavailable):
+            return self._condition("store_unavailable")
+        if isinstance(error, Full):
+            return self._condition("store_full")
+        return Unstorable(f"{self._entity}: the store cannot hold this value")
+
+    def _state(self, word: str) -> int:
+        return self._codec.number(self._lifecycle.status, word)
+
+    # Audit.
+
+    def _audit_all(self, done: Sequence[Sequence[Any]], call: Call | None, noted: Mapping[str, Any]) -> None:
+        """Count and log what a script has done to some entities."""
+        lease, trace = self._rules.lease, self._rules.trace
+        is_logged = call is not None and (call.log.wants(events.TRANSITION) or call.log.wants(events.SHIFT))
+        for name, key, owner, fence, traced, actor, *age in done:
+            if name == FORGOTTEN:
+                self._audit_forgotten(key, call)
+                continue
+            known: dict[str, Any] = {}
+            if is_logged:
+                if lease is not None and owner:
+                    known |= {lease.owner: owner, lease.fence: int(fence or 0)}
+                if trace and traced:
+                    known[trace] = traced
+                if age:
+                    known |= self._shift_note(name, age[0])
+                known |= noted
+            self._measure(name, actor)
+            is_own = call is None or actor in ("", call.caller)
+            self._audit(name, key, call, known, actor="" if is_own else actor)
+
+    def _measure(self, name: str, actor: str) -> None:
+        """Count what is counted beside the transitions."""
+        change, lease = self._rules.changes.get(name), self._rules.lease
+        if actor and lease is not None and isinstance(change, Transition) and change.source == lease.state:
+            self._measures.lease_expired()
+        if name in self._ends:
+            self._measures.given_up()
+
+    def _shift_note(self, name: str, age: float) -> dict[str, Any]:
+        """Return what the log has of a shift by the clock: how old the entity is, and which value changed."""
+        note: dict[str, Any] = {"age_seconds": round(age / 1e6, 3)}
+        shift = self._rules.changes[name]
+        if isinstance(shift, Shift):
+            for field, value in shift.where.items():
+                note["from"] = self._codec.encode(field, value)
+                if isinstance(after := shift.sets.get(field), int):
+                    note["to"] = self._codec.encode(field, after)
+        return note
+
+    def _audit_forgotten(self, key: str, call: Call | None) -> None:
+        self._measures.forgotten()
+        if call is not None:
+            known: dict[str, object] = {self._key_field: key}
+            call.tell(events.FORGOTTEN, f"an index had a {self._entity} that is gone", **known)

@@ -1,0 +1,282 @@
+-- The meaning of a lifecycle inside Redis: `runtime/stores/semantics`, function by function.
+--
+-- `L` is the table of one lifecycle, which stands before this text; `record` is an entity as its hash has it:
+-- every value is a text, and a field that is unset is not there. A moment is a number of microseconds.
+
+-- Functions are in a table: a script makes all of them in each call, and each captures as little as it can.
+local M = {}
+local args = cjson.decode(ARGV[2])
+-- In a world whose clock is virtual the moment is an argument. It is nowhere else.
+local VIRTUAL = args.now ~= nil
+local clock = not VIRTUAL and redis.call('TIME')
+local now = args.now or clock[1] * 1000000 + clock[2]
+
+local texts = {}
+
+-- Whole numbers as texts. Those of one call are few, and writing one takes longer than looking it up.
+function M.text(number)
+  local found = texts[number]
+  if not found then
+    found = string.format('%.0f', number)
+    texts[number] = found
+  end
+  return found
+end
+
+-- Fields.
+
+function M.value(record, name)
+  local found = record[name]
+  if found == nil then return L.defaults[name] end
+  return found
+end
+
+function M.is_unset(record, name)
+  local found = record[name]
+  return found == nil or found == '' or found == L.defaults[name]
+end
+
+function M.time_value(name, moment)
+  if L.in_ms[name] then return M.text(math.floor(moment / 1000)) end
+  return M.text(moment)
+end
+
+function M.moment_at(record, name)
+  local found = tonumber(M.value(record, name) or nil)
+  if found and L.in_ms[name] then return found * 1000 end
+  return found
+end
+
+-- Now, but never a time before a stamp that the record has: clocks may step back.
+function M.moment_after(record, moment)
+  if not L.has_instants then moment = math.floor(moment / 1000) * 1000 end
+  local in_ms = L.in_ms
+  for _, name in ipairs(L.stamps) do
+    local at = tonumber(record[name])
+    if at then
+      if in_ms[name] then at = at * 1000 end
+      if at > moment then moment = at end
+    end
+  end
+  return moment
+end
+
+function M.microseconds(seconds)
+  return math.floor(seconds * 1000000)
+end
+
+-- A number of the record by its path, or that of a variable.
+function M.number(record, path)
+  if path.variable then
+    local own = L.overrides and L.overrides.values[M.value(record, L.overrides.by) or '']
+    return own and own[path.variable] or L.values[path.variable]
+  end
+  local found = M.value(record, path.field)
+  if path.member then found = found and cjson.decode(found)[path.member] end
+  return tonumber(found) or 0
+end
+
+function M.seconds_of(record, path)
+  local found = M.number(record, path)
+  return path.variable and found or found / 1000
+end
+
+-- May it be taken.
+
+function M.equals(record, where)
+  for name, wanted in pairs(where) do
+    local found = M.value(record, name)
+    if wanted == cjson.null then wanted = nil end
+    if found ~= wanted then return false end
+  end
+  return true
+end
+
+function M.fits(change, record)
+  if change.when then
+    for _, flag in ipairs(change.when) do
+      if M.value(record, flag) ~= 'true' then return false end
+    end
+  end
+  return not change.where or M.equals(record, change.where)
+end
+
+function M.applies(change, record)
+  return change.sources[record[L.status]] and M.fits(change, record)
+end
+
+function M.is_expired(record)
+  local ends = L.lease.expires and M.moment_at(record, L.lease.expires)
+  return ends ~= nil and ends ~= false and ends <= now
+end
+
+-- What is wrong with the proof of a lease: 'lost', 'stale' where only the fence differs, or nothing.
+function M.lease_problem(record, owner, fence)
+  local lease = L.lease
+  if not lease or record[L.status] ~= lease.state then return 'lost' end
+  if owner ~= '' and M.value(record, lease.owner) ~= owner then return 'lost' end
+  if fence ~= 0 and tonumber(M.value(record, lease.fence)) ~= fence then return 'stale' end
+  if owner ~= '' and M.is_expired(record) then return 'lost' end
+  return nil
+end
+
+-- What an edge writes. Writes are collected in `made`, where `false` means unset, and every word reads the
+-- record as it was before the edge.
+
+function M.lease_end(record, moment, seconds)
+  return moment + M.microseconds(seconds or M.number(record, L.lease.seconds))
+end
+
+local tokens_used = 0
+
+function M.next_token()
+  tokens_used = tokens_used + 1
+  return args.tokens[tokens_used]
+end
+
+function M.lease_writes(edge, record, owner, moment, made)
+  local lease = L.lease
+  if edge.target == lease.state and edge.source ~= lease.state then
+    made[lease.owner] = owner
+    made[lease.fence] = M.text((M.value(record, lease.fence) or 0) + 1)
+    if lease.expires then made[lease.expires] = M.time_value(lease.expires, M.lease_end(record, moment)) end
+    if lease.renewed then made[lease.renewed] = M.time_value(lease.renewed, moment) end
+    if lease.token then made[lease.token] = M.next_token() end
+  elseif edge.source == lease.state and edge.target ~= lease.state then
+    if lease.expires then made[lease.expires] = false end
+    if lease.token then made[lease.token] = false end
+    if not (lease.keeps_owner and edge.target ~= lease.free) then made[lease.owner] = false end
+  end
+end
+
+function M.backoff_s(edge, record)
+  local waits = edge.waits
+  local failures = tonumber(M.value(record, waits.count) or 0)
+  if edge.counts ~= waits.count then failures = math.max(failures - 1, 0) end
+  local most = M.seconds_of(record, waits.most)
+  local power = (waits.times and M.number(record, waits.times) or 2) ^ math.min(failures, 1024)
+  local wait = power == math.huge and most or math.min(M.seconds_of(record, waits.base) * power, most)
+  local jitter = waits.jitter and M.number(record, waits.jitter) or 0
+  if jitter ~= 0 then
+    local chance = VIRTUAL and args.chance or math.random()
+    wait = math.min(wait * (1 - jitter + 2 * jitter * chance), most)
+  end
+  return math.min(math.max(0, wait), L.longest_wait_s)
+end
+
+function M.wait_until(edge, record, moment)
+  local wait, until_ = M.microseconds(M.backoff_s(edge, record)), edge.waits.until_
+  if wait <= 0 and until_ == L.held_back_by then return false end
+  return M.time_value(until_, moment + wait)
+end
+
+-- Ends the waits of other edges: at once in the state of waiting, and with no trace in any other.
+function M.end_waits(edge, moment, made)
+  for until_, state in pairs(L.waits) do
+    if until_ ~= L.not_before and not (edge.waits and edge.waits.until_ == until_) then
+      local is_over = edge.target == state and until_ ~= L.held_back_by
+      made[until_] = is_over and M.time_value(until_, moment)
+    end
+  end
+end
+
+-- A text as the field has it; an error of the text UNSTORABLE where it cannot be.
+function M.typed(name, given)
+  local kind = L.kinds[name]
+  if kind == 'bool' then return given == 'true' and 'true' or 'false' end
+  if kind == 'int' then
+    local digits = string.match(given, '^%s*([+-]?%d+)%s*$')
+    if not digits then error('UNSTORABLE ' .. name, 0) end
+    return digits
+  end
+  if kind == 'float' and not tonumber(given) then error('UNSTORABLE ' .. name, 0) end
+  if type(kind) == 'table' then return kind[given] or given end
+  return given
+end
+
+function M.take_value(name, take, record, given)
+  if take.keep_first and not M.is_unset(record, name) then return record[name] end
+  local found = given[take.source]
+  if found == nil or found == cjson.null or found == '' then found = take.default end
+  return found and M.typed(name, found)
+end
+
+function M.take_values(change, record, given, made)
+  for name, take in pairs(change.takes) do made[name] = M.take_value(name, take, record, given) or false end
+end
+
+function M.grow(name, growth, record)
+  local grown = math.ceil((M.value(record, name) or 0) * growth.times)
+  return M.text(math.floor(math.min(grown, M.number(record, growth.most))))
+end
+
+-- Makes what an edge or a shift writes part of the record.
+function M.apply(entity, made)
+  local record, changed = entity.record, entity.changed
+  for name, new in pairs(made) do
+    new = new or nil
+    if record[name] ~= new then
+      record[name] = new
+      changed[name] = true
+    end
+  end
+end
+
+function M.after_edge(entity, edge, given, owner)
+  local record = entity.record
+  local moment, made = M.moment_after(record, now), {}
+  if L.lease then M.lease_writes(edge, record, owner, moment, made) end
+  if edge.counts then made[edge.counts] = M.text((M.value(record, edge.counts) or 0) + 1) end
+  if L.waits then M.end_waits(edge, moment, made) end
+  if edge.waits then made[edge.waits.until_] = M.wait_until(edge, record, moment) end
+  if edge.stamps then
+    for _, name in ipairs(edge.stamps) do made[name] = M.time_value(name, moment) end
+  end
+  if edge.sets then
+    for name, set in pairs(edge.sets) do made[name] = set end
+  end
+  if edge.copies then
+    for name, other in pairs(edge.copies) do made[name] = M.value(record, other) or false end
+  end
+  if edge.takes then M.take_values(edge, record, given, made) end
+  if edge.grows then
+    for name, growth in pairs(edge.grows) do made[name] = M.grow(name, growth, record) end
+  end
+  if edge.clears then
+    for _, name in ipairs(edge.clears) do made[name] = false end
+  end
+  made[L.status] = edge.target
+  M.apply(entity, made)
+end
+
+function M.after_shift(entity, shift, given)
+  local record = entity.record
+  local moment, made = M.moment_after(record, now), {}
+  for _, name in ipairs(shift.stamps or {}) do made[name] = M.time_value(name, moment) end
+  for name, set in pairs(shift.sets or {}) do made[name] = set end
+  if shift.takes then M.take_values(shift, record, given, made) end
+  for _, name in ipairs(shift.clears or {}) do made[name] = false end
+  M.apply(entity, made)
+end
+
+-- What follows: giving up.
+
+function M.is_exhausted(ending, record, is_counted)
+  local failures = M.number(record, ending.count) - (ending.less and M.number(record, ending.less) or 0)
+  local limit = M.number(record, ending.limit)
+  if is_counted then return failures > limit end
+  return failures >= limit
+end
+
+local changes = {}
+
+-- An edge or a shift by its name. It is made when it is first needed: a call needs few of them.
+function M.change_of(name)
+  local found = changes[name]
+  if not found then
+    found = L.changes[name]()
+    found.name = name
+    changes[name] = found
+  end
+  return found
+end

@@ -1,0 +1,349 @@
+"""The table of a lifecycle as Lua text, which stands before the functions that all lifecycles share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runtime.model.lifecycles import Backoff, Due, GiveUp, Lease, Shift, Take, Transition
+from runtime.model.measuring import WINDOW_SLOTS, Counts, Measured
+from runtime.stores.redis.codec import Codec
+from runtime.stores.redis.layout import Layout
+from runtime.stores.redis.lua_indexes import LuaIndexes
+from runtime.stores.redis.lua_text import Code, render_lazy, to_lua
+from runtime.stores.semantics.clocks import delay
+from runtime.stores.semantics.edges import LONGEST_WAIT_S
+from runtime.stores.semantics.rules import Change, Clock
+
+_ON_ACCESS = 100
+"""How many due entities a claim changes first."""
+_MOST_HISTORY = 1000
+"""Entries of the history of one entity, where Redis keeps it."""
+
+
+class LuaTable:
+    """Renders the table of one lifecycle."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        codec: Codec[Any],
+        measured: Sequence[Measured] = (),
+        max_terminal: int = 0,
+        packed: Sequence[str] = (),
+    ) -> None:
+        self._layout, self._rules, self._codec = layout, layout.rules, codec
+        self._lifecycle = layout.lifecycle
+        self._measured = [each for each in measured if each.entity == self._lifecycle.entity]
+        self._max_terminal = max_terminal
+        self._packed = packed
+        self._variables: set[str] = set()
+        self._indexes = LuaIndexes(layout, codec)
+
+    def render(self) -> tuple[str, str]:
+        """Return the table, and its part that is made of functions, which stands after semantics.lua."""
+        functions = self._indexes.render()
+        table = self._table()
+        # A component has the variables that it reads; what it does not drive needs no others.
+        known = sorted(self._variables & self._rules.values.keys())
+        table["values"] = {name: self._number(name) for name in known}
+        return f"local L = {to_lua(table)}\n", functions
+
+    def _number(self, name: str) -> float:
+        number = float(self._rules.values[name])
+        return int(number) if number.is_integer() else number
+
+    # What is said of the entity as a whole.
+
+    def _table(self) -> dict[str, Any]:
+        layout, rules, lifecycle = self._layout, self._rules, self._lifecycle
+        kept, outbox = layout.kept, layout.kept.outbox if layout.kept else None
+        state = self._state
+        return {
+            "name": lifecycle.entity,
+            "status": lifecycle.status,
+            "initial": state(lifecycle.initial),
+            "terminal": self._set_of_states(lifecycle.terminal),
+            "deletable": self._set_of_states(lifecycle.deletable),
+            "hash": layout.hash,
+            "clock": layout.clock,
+            "sequence": kept.sequence if kept and kept.sequence else ".changes",
+            "revision": lifecycle.revision,
+            "trace": rules.trace,
+            "is_packed": dict.fromkeys(self._packed, True),
+            "defaults": {
+                name: text
+                for name in rules.names
+                if (text := self._codec.encode(name, rules.unset(name))) is not None
+            },
+            "in_ms": dict.fromkeys((name for name in self._times() if name not in rules.instants), True),
+            "has_instants": not rules.instants.isdisjoint(rules.stamps),
+            "stamps": rules.stamps,
+            "creation_stamps": lifecycle.creation_stamps,
+            "waits": {until: state(target) for until, target in rules.waits.items()} or None,
+            "not_before": rules.not_before,
+            "held_back_by": rules.held_back_by,
+            "longest_wait_s": LONGEST_WAIT_S,
+            "overrides": self._overrides(),
+            "kinds": self._kinds(),
+            "lease": self._lease(rules.lease) if rules.lease else None,
+            "only": rules.lease.only if rules.lease and not rules.lease.holder else None,
+            "rank_field": rules.rank_field,
+            "ranks": [{"key": each.key, "word": each.word, "part": each.part} for each in layout.ranks],
+            "parts": {each.key: each.part for each in layout.ranks} if layout.has_needs else None,
+            "known": layout.known if layout.has_needs else None,
+            "paused": layout.paused if rules.rank_field else None,
+            "held": layout.held if rules.lease else None,
+            "holder": self._holder(),
+            "held_by_it": layout.held_by_it,
+            "wakes": layout.wakes,
+            "listed": {state(each): layout.listed_key(each) for each in lifecycle.states},
+            "unique": {name: self._unique(name) for name in rules.unique},
+            "unique_names": [*rules.unique],
+            "ceiling": self._ceiling(),
+            "retained_s": self._variable_name(self._retained()),
+            "ending": layout.ending if self._retained() and not layout.does_hash_expire else None,
+            "ended": layout.ended,
+            "most_terminal": self._max_terminal or None,
+            "most_on_access": _ON_ACCESS,
+            "history": None if outbox else layout.history,
+            "most_history": _MOST_HISTORY,
+            "outbox": layout.key(outbox.stream) if outbox else None,
+            "archived": self._set_of_states(self._archived()),
+            "metrics": layout.key(kept.metrics) if kept and kept.metrics else None,
+            "counts": self._counts(),
+            "window_slots": WINDOW_SLOTS,
+            "clocks": [Code(render_lazy(self._clock(clock))) for clock in rules.clocks],
+            "changes": {name: Code(self._change(each)) for name, each in rules.changes.items()},
+        }
+
+    def _state(self, state: int) -> str:
+        return self._codec.word(self._lifecycle.status, state)
+
+    def _set_of_states(self, states: Any) -> dict[str, bool]:
+        return {self._state(each): True for each in sorted(states)}
+
+    def _times(self) -> set[str]:
+        """The fields that are read or written as times."""
+        rules, lease = self._rules, self._rules.lease
+        found = {*rules.stamps, *rules.waits, *self._lifecycle.creation_stamps}
+        found |= {each for each in (self._lifecycle.listed_by,) if each}
+        found |= {clock.due.at for clock in rules.clocks if clock.due.at}
+        for change in rules.changes.values():
+            found |= {*change.stamps}
+        if lease is not None:
+            found |= {each for each in (lease.expires, lease.renewed, lease.oldest_by) if each}
+        return found
+
+    def _overrides(self) -> dict[str, Any] | None:
+        overrides = self._lifecycle.overrides
+        if overrides is None:
+            return None
+        return {"by": overrides.by, "values": {key: dict(each) for key, each in overrides.values.items()}}
+
+    def _kinds(self) -> dict[str, Any]:
+        """By field that edges take: how a text becomes its value."""
+        found: dict[str, Any] = {}
+        for change in self._rules.changes.values():
+            for name in change.takes:
+                types = self._rules.types_of(name)
+                if name in self._codec.words:
+                    found[name] = {str(number): word for number, word in self._codec.words[name].items()}
+                elif str not in types:
+                    kinds = (("bool", bool), ("int", int), ("float", float))
+                    found[name] = next((kind for kind, each in kinds if each in types), None)
+        return found
+
+    def _unique(self, name: str) -> dict[str, Any]:
+        seconds = self._rules.unique[name]
+        return {"key": self._layout.unique_pattern(name), "seconds": self._variable_name(seconds)}
+
+    def _retained(self) -> str | None:
+        kept = self._lifecycle.in_redis
+        return kept.expires if kept else None
+
+    def _archived(self) -> set[int]:
+        """The states in which an entity has ended, whether or not it may be given another life."""
+        edges = self._rules.edges
+        ends = [(edge, edges[edge.gives_up.transition]) for edge in edges.values() if edge.gives_up]
+        return {*self._lifecycle.terminal, *(end.target for edge, end in ends if end.source == edge.source)}
+
+    # Leases.
+
+    def _lease(self, lease: Lease) -> dict[str, Any]:
+        entering = self._rules.entering
+        return {
+            "state": self._state(lease.state),
+            "free": self._state(entering.source) if entering else None,
+            "entering": entering.name if entering else None,
+            "owner": lease.owner,
+            "expires": lease.expires or None,
+            "renewed": lease.renewed,
+            "fence": lease.fence,
+            "token": lease.token,
+            "seconds": self._path(lease.seconds),
+            "keeps_owner": lease.keeps_owner,
+        }
+
+    def _holder(self) -> dict[str, Any] | None:
+        lease, holder = self._rules.lease, self._layout.holder
+        if lease is None or lease.holder is None:
+            return None
+        if holder is None:  # Nothing is known of those who could have a lease.
+            return {"hash": ("", ""), "status": "", "states": {}, "capacity": "", "offers": ""}
+        words = self._layout_words(holder)
+        return {
+            "hash": self._layout.holder_hash(holder),
+            "status": holder.status,
+            "states": {words.get(each, str(each)): True for each in sorted(lease.holder.states)},
+            "capacity": lease.holder.capacity,
+            "offers": lease.holder.offers,
+        }
+
+    @staticmethod
+    def _layout_words(holder: Any) -> Mapping[int, str]:
+        words: Mapping[int, str] = holder.in_redis.words.get(holder.status, {}) if holder.in_redis else {}
+        return words
+
+    # Changes.
+
+    def _change(self, change: Change) -> str:
+        """Render a change as a function, so that a call makes only those that it needs."""
+        words: dict[str, Any] = {
+            "sources": self._set_of_states(
+                {change.source} if isinstance(change, Transition) else change.states
+            ),
+            "where": {name: self._codec.encode(name, each) for name, each in change.where.items()} or None,
+            "stamps": change.stamps or None,
+            "sets": {name: self._codec.encode(name, each) for name, each in change.sets.items()} or None,
+            "takes": {name: self._take(each) for name, each in change.takes.items()} or None,
+            "clears": change.clears or None,
+        }
+        if isinstance(change, Shift):
+            return render_lazy({**words, "is_shift": True})
+        words |= {
+            "source": self._state(change.source),
+            "target": self._state(change.target),
+            "when": change.when or None,
+            "copies": dict(change.copies) or None,
+            "grows": {
+                name: {"times": growth.times, "most": self._path(growth.most)}
+                for name, growth in change.grows.items()
+            }
+            or None,
+            "counts": change.counts,
+            "waits": self._backoff(change.waits) if change.waits else None,
+            "gives_up": self._give_up(change.gives_up) if change.gives_up else None,
+            "reason": change.reason,
+            "columns": self._columns(change),
+        }
+        return render_lazy(words)
+
+    def _take(self, take: Take) -> dict[str, Any]:
+        return {
+            "source": take.source,
+            "default": take.default or None,
+            "keep_first": take.keep_first or None,
+        }
+
+    def _backoff(self, waits: Backoff) -> dict[str, Any]:
+        return {
+            "until_": waits.until,
+            "count": waits.count,
+            "base": self._path(waits.base),
+            "most": self._path(waits.most),
+            "times": self._path(waits.times) if waits.times else None,
+            "jitter": self._path(waits.jitter) if waits.jitter else None,
+        }
+
+    def _give_up(self, ending: GiveUp) -> dict[str, Any]:
+        return {
+            "name": ending.transition,
+            "count": self._path(ending.count),
+            "count_name": ending.count,
+            "less": self._path(ending.less) if ending.less else None,
+            "limit": self._path(ending.limit),
+        }
+
+    def _columns(self, edge: Transition) -> str | None:
+        """The names of what the outbox has of each change by an edge."""
+        if not (self._layout.kept and self._layout.kept.outbox):
+            return None
+        names = ["key", "sequence"]
+        if self._rules.lease is not None:
+            names += ["owner", "fence"]
+        names += [name for name, has_it in (("reason", edge.reason), ("trace", self._rules.trace)) if has_it]
+        if edge.target in self._archived():
+            names.append("record")
+        return json.dumps(names, separators=(",", ":"))
+
+    def _path(self, path: str) -> dict[str, str]:
+        if not path.islower():
+            self._variables.add(path)
+            return {"variable": path}
+        field, _, member = path.partition(".")
+        return {"field": field, "member": member} if member else {"field": field}
+
+    def _variable_name(self, name: str | None) -> str | None:
+        if name is not None:
+            self._variables.add(name)
+        return name
+
+    def _clock(self, clock: Clock) -> dict[str, Any]:
+        due: Due = clock.due
+        indexes = [] if due.at is None else self._layout.due_keys(clock) or [self._layout.due_key(clock)]
+        return {
+            "change": clock.change.name if clock.change else None,
+            "by": due.by,
+            "at": due.at,
+            "delay": delay(self._rules, due)
+            if due.after is None or due.after in self._rules.values
+            else None,
+            "holder_in": None if due.holder_in is None else self._holder_state(due.holder_in),
+            "gives": dict(due.gives),
+            "indexes": indexes,
+        }
+
+    def _holder_state(self, state: int) -> str:
+        holder = self._layout.holder
+        return self._layout_words(holder).get(state, str(state)) if holder else str(state)
+
+    def _ceiling(self) -> dict[str, Any] | None:
+        refuses = self._lifecycle.refuses
+        if refuses is None:
+            return None
+        keys = self._layout.ceiling_keys
+        own = self._layout.key(f"{self._lifecycle.entity}:in:{refuses.index}")
+        return {
+            "most": self._path(refuses.most),
+            "keys": keys or [own],
+            "command": "ZCARD" if keys and self._layout.declared[refuses.index].score else "SCARD",
+            "index": self._indexes.ceiling_place,
+        }
+
+    # Metrics.
+
+    def _counts(self) -> dict[str, Code]:
+        found: dict[str, list[Any]] = {}
+        for metric in self._measured:
+            source = metric.source
+            if not isinstance(source, Counts):
+                continue
+            for happening, labels in source.on.items():
+                counted = {
+                    "name": metric.name,
+                    "labels": [_label(each) for each in labels],
+                    "since": source.since,
+                    "is_recent": True if source.seconds else None,
+                    "bounds": [Code(each) for each in source.bounds] or None,
+                }
+                found.setdefault(happening, []).append(counted)
+        return {happening: Code(render_lazy(each)) for happening, each in found.items()}
+
+
+def _label(text: str) -> dict[str, str]:
+    """Parse a label: a word, `{field}` of the record, or `<name>` of what the change was given."""
+    if text.startswith("{"):
+        return {"field": text[1:-1]}
+    return {"given": text[1:-1]} if text.startswith("<") else {"word": text}

@@ -1,0 +1,190 @@
+"""Claims by an index: candidates come from its listings, and each is read before it is claimed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Generic
+
+from runtime.stores.contract import Record
+from runtime.stores.s3.claims.index_search import Candidate, IndexSearch
+from runtime.stores.s3.claims.wish import ClaimWish, LeaseOut
+from runtime.stores.s3.codec import Snapshot, Unreadable
+from runtime.stores.s3.context import BucketContext
+
+_LOOKS = 64
+"""Listings and tries of one claim, after which what was settled with it has to be answered."""
+_UNREADABLE_FOR = timedelta(seconds=60)
+_ABANDONED_FOR = timedelta(seconds=60)
+"""How often something is looked at again whose lease is over while nothing becomes of it."""
+_FRESH = timedelta(seconds=2)
+"""For so long whoever has claimed an entity is left to remove its entry; others would only do it again."""
+
+
+class IndexedClaims(Generic[Record]):
+    """The claims of one process of one kind: in some shards, for owners that are able to do the same."""
+
+    def __init__(
+        self, context: BucketContext[Record], shards: Collection[str] | None, lease_out: LeaseOut
+    ) -> None:
+        self._context = context
+        self._rules = context.rules
+        self._lease_out = lease_out
+        self._search: IndexSearch[Record] = IndexSearch(context, shards)
+        self.may_find = True
+        """Whether another claim may find something at once."""
+
+    async def claim(self, wish: ClaimWish, most: int) -> list[Snapshot[Record]]:
+        """Lease some entities, those of the oldest minutes first, at most so many."""
+        claimed: list[Snapshot[Record]] = []
+        tried: set[str] = set()
+        self.may_find = False
+        for _ in range(_LOOKS):
+            some = self._search.take(most - len(claimed), tried)
+            if some:
+                found, failure = _sort_out(
+                    await asyncio.gather(*[self._try(each, wish) for each in some], return_exceptions=True)
+                )
+                claimed += found
+                if failure is not None and not claimed:
+                    raise failure
+                # What was claimed has to be run; the next claim meets the failure again.
+                if failure is not None or len(claimed) >= most:
+                    break
+            elif claimed or not await self._search.look(tried):
+                break
+        else:
+            self.may_find = True
+        self.may_find = self.may_find or bool(claimed)
+        return claimed
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are objects that no claim has looked at yet."""
+        return self._search.is_behind
+
+    def next_after(self, now: datetime) -> datetime | None:
+        """Return when something that was seen is going to be free."""
+        return self._search.next_after(now)
+
+    def note_settled(self, key: str, settled: Snapshot[Record]) -> None:
+        """Skip what was settled, unless it is free again."""
+        if not self._is_waiting(settled.record):
+            self._search.skipped.note(self._context.keys.path_of(key), settled.etag)
+
+    def _is_waiting(self, record: Record) -> bool:
+        entering = self._rules.entering
+        return entering is not None and self._rules.state(record) == entering.source
+
+    async def _try(self, candidate: Candidate, wish: ClaimWish) -> Snapshot[Record] | None:
+        was_claimed = False
+        path = self._context.keys.path_of(candidate.key)
+        try:
+            found = await self._context.objects.get(path)
+            if found is None:
+                self._drop(candidate)
+                return None
+            snapshot = self._context.writes.snapshot(candidate.key, found)
+            was_claimed = candidate.is_hint and not self._is_waiting(snapshot.record)
+            if not self._is_worth_it(candidate, snapshot, wish):
+                return None
+            return await self._claim(candidate, snapshot, wish)
+        except Unreadable as error:
+            self._search.skipped.add(candidate.line, self._context.now() + _UNREADABLE_FOR)
+            self._context.log_unreadable(wish.call, path, error)
+            return None
+        finally:
+            self._search.finish(candidate, was_claimed_by_others=was_claimed)
+
+    def _is_worth_it(self, candidate: Candidate, snapshot: Snapshot[Record], wish: ClaimWish) -> bool:
+        """Whether an entity is free for an owner; if not, the line is put in order or remembered."""
+        context, record, now = self._context, snapshot.record, self._context.now()
+        if not self._is_waiting(record):
+            self._skip_other(candidate, snapshot, now)
+            return False
+        lease = self._rules.lease
+        if lease is not None and lease.only and not wish.is_able(self._rules, record):
+            # Its kind is for life.
+            self._search.skipped.add(candidate.line)
+            self._skip_object(snapshot, candidate)
+            return False
+        if not context.is_claimable(record, context.moment()):
+            polls = context.layout.polls
+            assert polls is not None
+            entry = context.keys.entry(polls.index, candidate.key, record)
+            if candidate.is_hint and entry is not None and entry != candidate.line.key:
+                # It was put back to a later time.
+                context.indexes.replace(candidate.key, record, candidate.line.key, candidate.line.etag)
+            else:
+                self._search.skipped.add(candidate.line, context.free_at(record))
+            self._skip_object(snapshot, candidate, context.free_at(record))
+            return False
+        return wish.fits(self._rules, record)
+
+    def _skip_other(self, candidate: Candidate, snapshot: Snapshot[Record], now: datetime) -> None:
+        """Skip what is not free. What it was found by is replaced by the entries that it should have.
+
+        Where its lease was claimed just now that is left to whoever has it. If that one has died since, the
+        entry by which it was free is still there, and this is how the lease gets one of its own.
+        """
+        context, indexes, record = self._context, self._context.indexes, snapshot.record
+        key, line, skipped = candidate.key, candidate.line, self._search.skipped
+        abandoned_at = context.abandoned_at(record)
+        if not candidate.is_hint and abandoned_at is not None and abandoned_at <= now:
+            # Whoever drives the clock looks at the index only, and should have found it by now.
+            for entry in indexes.entries(record).values():
+                indexes.write(key, entry, record)
+            abandoned_at = now + _ABANDONED_FOR
+        skipped.note(context.keys.path_of(key), snapshot.etag, abandoned_at, wakes=False)
+        written_at = context.written_at(record)
+        if not candidate.is_hint:
+            return
+        if candidate.listed_at - written_at > _FRESH or line.changed > written_at:
+            indexes.replace(key, record, line.key, line.etag)
+        else:
+            skipped.note(line.key, line.etag, written_at + _FRESH, wakes=False)
+
+    def _skip_object(
+        self, snapshot: Snapshot[Record], candidate: Candidate, until: datetime | None = None
+    ) -> None:
+        """An object that was read through the index need not be read when it is listed itself."""
+        self._search.skipped.note(self._context.keys.path_of(candidate.key), snapshot.etag, until)
+
+    async def _claim(
+        self, candidate: Candidate, snapshot: Snapshot[Record], wish: ClaimWish
+    ) -> Snapshot[Record] | None:
+        context, key, skipped = self._context, candidate.key, self._search.skipped
+        if not candidate.is_hint and self._search.uses_index:
+            await self._add_hint(key, snapshot.record)
+        leased: Snapshot[Record] | None = await self._lease_out(key, snapshot, wish)
+        if leased is None:
+            return None
+        ends = context.abandoned_at(leased.record)
+        skipped.note(context.keys.path_of(key), leased.etag, ends, wakes=False)
+        if candidate.is_hint:
+            skipped.add(candidate.line)
+            context.indexes.remove_with_lease(key, candidate.line.key, candidate.line.etag)
+        else:
+            self._search.lacked_hint(candidate)
+        return leased
+
+    async def _add_hint(self, key: str, record: Record) -> None:
+        """Write the entry of something free that has none: a process that dies after its claim leaves it."""
+        context, polls = self._context, self._context.layout.polls
+        assert polls is not None
+        if (entry := context.keys.entry(polls.index, key, record)) is not None:
+            context.indexes.write(key, entry, record)
+            await context.indexes.wait_written(key)
+
+    def _drop(self, candidate: Candidate) -> None:
+        if candidate.is_hint:
+            self._context.indexes.remove(candidate.key, candidate.line.key, candidate.line.etag)
+
+
+def _sort_out(
+    found: Sequence[Snapshot[Record] | BaseException | None],
+) -> tuple[list[Snapshot[Record]], BaseException | None]:
+    """Return what some tries have claimed, and the first failure among them."""
+    failure = next((each for each in found if isinstance(each, BaseException)), None)
+    return [each for each in found if isinstance(each, Snapshot)], failure

@@ -1,0 +1,35 @@
+"""What an owner wants to claim, and how an entity is leased to it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+from runtime.call.context import Call
+from runtime.stores.s3.codec import Snapshot
+from runtime.stores.semantics.leases import equals, is_able, is_paused, needs
+from runtime.stores.semantics.rules import Rules
+
+
+class ClaimWish(NamedTuple):
+    """What one claim is for."""
+
+    owner: str
+    offered: frozenset[str] | None
+    """What the owner is able to do; None for everything."""
+    where: Mapping[str, object]
+    paused: Collection[int]
+    call: Call
+
+    def is_able(self, rules: Rules, record: Any) -> bool:
+        """Whether the owner is able to run a record."""
+        return is_able(needs(rules, record), self.offered)
+
+    def fits(self, rules: Rules, record: Any) -> bool:
+        """Whether a record is one of those that are wanted."""
+        is_served = not is_paused(rules, record, self.paused)
+        return is_served and self.is_able(rules, record) and equals(record, self.where)
+
+
+LeaseOut = Callable[[str, Snapshot[Any], ClaimWish], Awaitable[Snapshot[Any] | None]]
+"""Leases an entity that was just read to the owner; None where another one was faster."""

@@ -1,0 +1,142 @@
+"""Due transitions by an index: what is due is found by the minute of its time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Generic
+
+from runtime.call.context import Call
+from runtime.stores.contract import Record
+from runtime.stores.s3.claims.scan_cursors import ScanCursors
+from runtime.stores.s3.claims.skip_cache import SkipCache
+from runtime.stores.s3.client.listings import Entry
+from runtime.stores.s3.codec import Snapshot, Unreadable
+from runtime.stores.s3.context import BucketContext, run_together, to_time
+from runtime.stores.s3.keys import minute
+from runtime.stores.semantics.clocks import applies_by_clock, due_at
+from runtime.stores.semantics.edges import sources
+from runtime.stores.semantics.rules import Clock, to_microseconds
+
+_PAGE = 1000
+_SLOW_S, _APART_LOOKS = 0.25, 60
+"""A listing of all shards that takes longer is not asked for again in so many looks."""
+Drive = Callable[[str, Snapshot[Record], Call], Awaitable[bool]]
+"""Makes the change to an entity that is due; whether it did."""
+
+
+class DueSearch(Generic[Record]):
+    """The search of one process for what is due by one clock. Any number of processes may search at once."""
+
+    def __init__(
+        self, context: BucketContext[Record], clock: Clock, index: str, drive: Drive[Record]
+    ) -> None:
+        self._context = context
+        self._clock = clock
+        self._index = index
+        self._drive = drive
+        self._line: deque[tuple[str | None, str | None]] = deque()
+        """What is still to be listed: a shard, or None for all of them, and where it goes on there."""
+        self._skipped = SkipCache()
+        self._cursors = ScanCursors()
+        self._apart_for = 0
+
+    async def step(self, call: Call) -> int:
+        """Make the change to some that are due; return to how many. After the last it begins anew."""
+        if await self._context.is_clock_off(call):
+            return 0
+        if not self._line and self._apart_for:
+            self._apart_for -= 1
+            self._begin_apart()
+        elif not self._line:
+            self._line.append((None, None))
+        changed = 0
+        while self._line and not changed:
+            changed = await self._page(call)
+        return changed
+
+    def _begin_apart(self) -> None:
+        """List shard by shard what is more than a page."""
+        shards = self._context.keys.shards
+        # The sweepers of many processes shall not all begin at the same place.
+        first = int(self._context.world.uniform(0, len(shards) - 0.001))
+        self._line.extend((shard, None) for shard in (*shards[first:], *shards[:first]))
+
+    async def _page(self, call: Call) -> int:
+        shard, token = self._line[0]
+        context, now = self._context, self._context.now()
+        prefix = context.keys.index_prefix(self._index, shard)
+        cursor = self._cursors.begin(shard, now) if shard is not None and token is None else None
+        began = context.world.monotonic()
+        page = await context.objects.page(
+            prefix, token=token, after=f"{prefix}{cursor}" if cursor else None, most=_PAGE
+        )
+        if shard is None and context.world.monotonic() - began > _SLOW_S:
+            # The store steps over much that was removed. Shards can be listed from where something is left.
+            self._apart_for = _APART_LOOKS
+        if shard is None and page.token is not None and len(context.keys.shards) > 1:
+            self._line.popleft()
+            self._begin_apart()
+            return 0
+        due_since = context.latest_due(self._clock.due)
+        latest = minute(due_since)
+        is_over = page.token is None
+        found: list[tuple[str, Entry]] = []
+        for line in page.entries:
+            hinted = context.keys.hinted(self._index, line.key)
+            if hinted is None:
+                continue
+            if hinted[1] > latest:
+                if shard is None:
+                    continue  # The next shard may have earlier ones.
+                is_over = True
+                break
+            if shard is not None:
+                self._cursors.met(shard, hinted[1])
+            if not self._skipped.has(line, now):
+                found.append((hinted[0], line))
+        changed = sum(await run_together(found, lambda each: self._change(*each, now, call)))
+        self._line.popleft()
+        if not is_over:
+            self._line.appendleft((shard, page.token))
+        elif shard is not None:
+            self._cursors.over(shard, due_since)
+        return changed
+
+    async def _change(self, key: str, line: Entry, now: datetime, call: Call) -> bool:
+        """Change an entity if it is due; otherwise its entry is put in order, or left until it is."""
+        context, rules, clock = self._context, self._context.rules, self._clock
+        try:
+            found = await context.writes.read(key)
+        except Unreadable as error:
+            context.log_unreadable(call, context.keys.path_of(key), error)
+            return False
+        if found is None:
+            context.indexes.remove(key, line.key, line.etag)
+            return False
+        record = found.record
+        states = rules.lifecycle.deletable if clock.change is None else sources(clock.change)
+        if rules.state(record) not in states:
+            context.indexes.replace(key, record, line.key, line.etag)
+            return False
+        at = due_at(rules, clock.due, record)
+        due = None if at is None else to_time(at + to_microseconds(context.skew_s))
+        if due is None or due >= now:
+            entry = context.keys.entry(self._index, key, record)
+            if entry is None or entry == line.key:
+                self._skipped.add(line, due)
+            else:
+                # Its time has moved: the entry follows.
+                context.indexes.replace(key, record, line.key, line.etag)
+            return False
+        return applies_by_clock(rules, clock, record) and await self._drive(key, found, call)
+
+
+def find_due_index(context: BucketContext[Record], clock: Clock) -> str | None:
+    """Return the index by which all that a clock is about is found; None where there is none."""
+    states = context.lifecycle.deletable if clock.change is None else sources(clock.change)
+    for name, index in context.keys.indexes.items():
+        if index.at is not None and index.at == clock.due.at and states <= {*index.states}:
+            return name
+    return None

@@ -1,0 +1,72 @@
+"""The S3 engine of a node: one client a bucket, for all entities in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from runtime.model.lifecycles import Due, Lifecycle
+from runtime.observe.log import Log
+from runtime.stores.engine import Engine, EngineContext
+from runtime.stores.s3.client.credentials import Credentials
+from runtime.stores.s3.client.errors import Refused
+from runtime.stores.s3.client.objects import Objects
+from runtime.stores.s3.client.place import Place, place_of
+from runtime.stores.s3.layout import default_layout
+from runtime.stores.s3.store import S3Store
+from runtime.stores.store import StoreUnusable
+from runtime.stores.sweeper import Sweep
+
+
+class S3Engine(Engine):
+    """Entities as objects of a bucket."""
+
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context)
+        self._buckets: dict[Place, Objects] = {}
+        self._together: dict[str, Any] = {}
+        """The stores by entity, which look at each other."""
+
+    def make_store(self, lifecycle: Lifecycle, record: type[Any]) -> S3Store[Any]:
+        context = self.context
+        layout = lifecycle.in_s3 or default_layout(lifecycle, record)
+        place = place_of(layout, context.values)
+        if place not in self._buckets:
+            try:
+                self._buckets[place] = Objects(place, Credentials(context.values))
+            except Refused as error:
+                raise StoreUnusable(str(error)) from None
+        return S3Store(
+            context.system,
+            lifecycle,
+            record,
+            self._buckets[place],
+            context.world,
+            context.metrics,
+            context.values,
+            layout=layout,
+            max_terminal=context.values.get(lifecycle.retained_by or "") or 0,
+            stores=self._together,
+        )
+
+    async def open(self, log: Log, components: Collection[str]) -> None:
+        for store in self.stores.values():
+            await store.open(log, components)
+
+    async def close(self) -> None:
+        await super().close()
+        for bucket in self._buckets.values():
+            await bucket.close()
+
+    def sweeps(self, lifecycle: Lifecycle, component: str) -> Iterator[tuple[Due, Sweep]]:
+        yield from super().sweeps(lifecycle, component)
+        repairs = lifecycle.in_s3.repairs if lifecycle.in_s3 is not None else None
+        if repairs is not None and repairs.by == component:
+            assert lifecycle.record is not None
+            step = self.store(lifecycle, lifecycle.record).repair
+            yield Due(None, repairs.by, repairs.every), Sweep(lifecycle.entity, "repair", step)
+
+    def delayed_clocks(self) -> frozenset[str]:
+        lifecycles = self.context.system.lifecycles.values()
+        kept = [each.in_s3 for each in lifecycles if each.in_s3 is not None]
+        return frozenset(each.repairs.every for each in kept if each.repairs is not None)

@@ -1,0 +1,59 @@
+"""The layout of entities whose spec says nothing of it: names of objects, and the types of fields."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
+
+from runtime.model.kept_in_s3 import KeptInS3, Shape
+from runtime.model.lifecycles import Lifecycle
+
+_TYPES = {str: "string", bool: "bool", int: "int64", float: "double", datetime: "timestamp"}
+
+
+def default_layout(lifecycle: Lifecycle, record: type[Any], folder: str = "") -> KeptInS3:
+    """Return a layout without indexes: the history is in the object, and claims look at all objects.
+
+    `folder` is what every key begins with, its last slash included.
+    """
+    messages: dict[str, Shape] = {}
+    entity = lifecycle.entity
+    return KeptInS3(
+        endpoint="S3_ENDPOINT",
+        bucket="S3_BUCKET",
+        region="S3_REGION",
+        object=f"{folder}{entity}/{{{lifecycle.key}}}.json",
+        shape=_shape(record, messages),
+        messages=messages,
+        journal="_journal",
+        unique=f"{folder}unique/{entity}/{{field}}/{{value}}.json",
+        paused=f"{folder}paused/{entity}.json",
+    )
+
+
+def _shape(made: type[Any], messages: dict[str, Shape]) -> Shape:
+    hints = get_type_hints(made, localns={})
+    types = {name: _type_name(hints[name], messages) for name in made.__struct_fields__}
+    optional = frozenset(name for name in types if NoneType in get_args(hints[name]))
+    return Shape(made=made, types=types, optional=optional)
+
+
+def _type_name(hint: Any, messages: dict[str, Shape]) -> str:
+    """Return the type of a field as a spec would have it."""
+    if get_origin(hint) in (Union, UnionType):
+        (hint,) = (each for each in get_args(hint) if each is not NoneType)
+    origin, of = get_origin(hint), get_args(hint)
+    if origin in (tuple, list):
+        return f"repeated {_type_name(of[0], messages)}"
+    if origin is dict:
+        return f"map<string, {_type_name(of[1], messages)}>"
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        if hint.__name__ not in messages:
+            messages[hint.__name__] = _shape(hint, messages)
+        return hint.__name__
+    if hint not in _TYPES:
+        raise TypeError(f"{hint} cannot be kept in a bucket")
+    return _TYPES[hint]

@@ -1,0 +1,175 @@
+"""PostgreSQL for the contract suite: a schema for each place of a test, and the clock of its world.
+
+The server has a clock of its own, and nothing in the engine knows another. Here alone each
+`clock_timestamp()` of the generated SQL is replaced by a function that returns the moment of a test's world.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any, ClassVar
+
+import asyncpg
+from msgspec.structs import replace
+
+from codegen.emit.postgres import postgres_files
+from codegen.emit.postgres.postgres_entity import KeptEntity
+from runtime.model.lifecycles import Lifecycle
+from runtime.model.system import System
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
+from runtime.stores.contract import EntityStore
+from runtime.stores.postgres import Database, PostgresStore
+from runtime.stores.postgres.statements import parsed
+from runtime.world import World
+from tests.support.stores.spec_text import compile_lifecycle
+
+_CLOCK = "virtual.clock()"
+_PREPARED = f"""
+CREATE SCHEMA IF NOT EXISTS virtual;
+CREATE OR REPLACE FUNCTION {_CLOCK} RETURNS timestamptz LANGUAGE sql VOLATILE
+AS $$ SELECT timestamptz 'epoch' + current_setting('virtual.now')::bigint * interval '1 millisecond' $$;
+"""
+_numbers = count()
+
+
+class Server:
+    """The server of the session, and the connections of the test that runs now."""
+
+    url = ""
+    listening: ClassVar[list[PostgresStore[Any]]] = []
+    """Stores that listen for wake-ups."""
+    _shared: tuple[asyncio.AbstractEventLoop, Database] | None = None
+    _states: ClassVar[dict[int, tuple[str, int]]] = {}
+
+    @classmethod
+    def database(cls) -> Database:
+        """Return the connections of this event loop."""
+        loop = asyncio.get_running_loop()
+        if cls._shared is None or cls._shared[0] is not loop:
+            cls._shared, cls._states = (loop, Database(cls.url, name="suite", most=3)), {}
+        return cls._shared[1]
+
+    @classmethod
+    async def enter(cls, connection: asyncpg.Connection[Any], schema: str, now_ms: int) -> None:
+        """Let a connection see a schema at a moment."""
+        if id(connection) not in cls._states:
+            await connection.execute(_PREPARED)
+        if cls._states.get(id(connection)) != (schema, now_ms):
+            path = "SELECT set_config('search_path', $1, false), set_config('virtual.now', $2, false)"
+            await connection.fetch(path, schema, str(now_ms))
+            cls._states[id(connection)] = (schema, now_ms)
+
+    @classmethod
+    async def close(cls) -> None:
+        """Close the connections of a test, and end what its stores have started."""
+        while cls.listening:
+            await cls.listening.pop().close()
+        if cls._shared is not None:
+            await cls._shared[1].close()
+            cls._shared = None
+
+
+class PlaceDatabase(Database):
+    """A schema of the server, made when it is first used, at the time of a world."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__("")
+        self.schema = f"place_{next(_numbers)}"
+        self._world = world
+        self._wanted: dict[str, str] = {}
+        self._made: set[str] = set()
+
+    def want(self, tables: Mapping[str, str]) -> None:
+        """Have tables by the time of the next statement, unless they are there."""
+        self._wanted |= {name: text for name, text in tables.items() if name not in self._made}
+
+    async def dedicated(self) -> asyncpg.Connection[Any]:
+        return await Server.database().dedicated()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[asyncpg.Connection[Any]]:
+        async with Server.database().connection() as connection:
+            if not self._made:
+                await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
+            await Server.enter(connection, self.schema, self._world.now_ms())
+            for name, text in self._wanted.items():
+                await connection.execute(text)
+                self._made.add(name)
+            self._wanted.clear()
+            yield connection
+
+
+class BoundedEntity(KeptEntity):
+    """An entity of which only so many are kept that have ended, which a spec says by a policy."""
+
+    @property
+    def forgets_ended(self) -> bool:
+        return bool(self.row.terminal)
+
+
+class PlaceStore(PostgresStore[Any]):
+    """A store whose schema has no migrations; those are proven elsewhere."""
+
+    async def health(self) -> str | None:
+        await self.count()
+        return None
+
+    async def open(self, log: Log) -> None:
+        """Listen for wake-ups; the schema is made with the place."""
+        del log
+        Server.listening.append(self)
+        self._maintenance.start_listening()
+        await self._maintenance.wait(60.0)  # A wake-up says that it has begun to listen.
+
+
+def open_place(
+    system: System,
+    opened: list[Callable[[], Awaitable[None]]],
+    world: World,
+    metrics: Metrics,
+    values: Mapping[str, Any],
+    max_terminal: int,
+) -> Any:
+    """Return the function that opens stores in a schema of their own."""
+    database = PlaceDatabase(world)
+    if Server.close not in opened:
+        opened.append(Server.close)
+
+    def open_store(lifecycle: Lifecycle) -> EntityStore[Any]:
+        assert lifecycle.record is not None
+        compiled = compile_lifecycle("postgres", lifecycle, values)
+        spec = compiled.spec
+        kind = BoundedEntity if max_terminal else KeptEntity
+        entities = {name: kind(spec, name, row) for name, row in spec.lifecycle.entities.items()}
+        tables = {name: postgres_files.entity_schema(spec, name, each) for name, each in entities.items()}
+        database.want({name: _virtual(text) for name, text in tables.items()})
+        text = "\n".join(postgres_files.statements(spec, entities[lifecycle.entity]))
+        statements = {
+            name: replace(each, text=f"/* {database.schema} */ {each.text}")
+            for name, each in parsed(_virtual(text)).items()
+        }
+        made = compiled.lifecycles[lifecycle.entity]
+        assert made.record is not None
+        made = replace(made, key_form=lifecycle.key_form)
+        store: EntityStore[Any] = PlaceStore(
+            system,
+            made,
+            made.record,
+            database,
+            world,
+            metrics,
+            values,
+            max_terminal=max_terminal,
+            texts=statements,
+        )
+        return store
+
+    return open_store
+
+
+def _virtual(text: str) -> str:
+    return text.replace("clock_timestamp()", _CLOCK)

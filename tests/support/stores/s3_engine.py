@@ -1,0 +1,65 @@
+"""The S3 engine for the contract suite: a real server a process, and a folder of its bucket a test."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.model.lifecycles import Lifecycle
+from runtime.model.system import System
+from runtime.observe.metrics import Metrics
+from runtime.stores.s3.client.credentials import Credentials
+from runtime.stores.s3.client.objects import Objects, Place
+from runtime.stores.s3.layout import default_layout
+from runtime.stores.s3.store import S3Store
+from runtime.world import World
+from tests.support.s3.fixtures import REGION, raw_client
+
+_BUCKET = "contract"
+_folders = itertools.count(1)
+
+
+@cache
+def _bucket() -> Objects:
+    """A bucket of a server that is there until the process ends."""
+    server = EmbeddedSeaweedfs(Path(tempfile.mkdtemp(prefix="charter-s3-")) / "store")
+    server.start()
+    atexit.register(server.remove)
+    raw = raw_client(server)
+    raw.create_bucket(Bucket=_BUCKET)
+    raw.close()
+    place = Place(bucket=_BUCKET, endpoint=server.url, region=REGION)
+    return Objects(place, Credentials(server.variables))
+
+
+def open_s3_stores(
+    system: System, world: World, metrics: Metrics, values: Mapping[str, Any], max_terminal: int
+) -> Any:
+    """Make the function that opens a store, in a folder that nothing else uses."""
+    folder, stores = f"t{next(_folders)}/", dict[str, Any]()
+    opened: dict[str, S3Store[Any]] = {}
+
+    def open_store(lifecycle: Lifecycle) -> S3Store[Any]:
+        assert lifecycle.record is not None
+        if lifecycle.entity not in opened:
+            opened[lifecycle.entity] = S3Store(
+                system,
+                lifecycle,
+                lifecycle.record,
+                _bucket(),
+                world,
+                metrics,
+                values,
+                layout=default_layout(lifecycle, lifecycle.record, folder),
+                max_terminal=max_terminal,
+                stores=stores,
+            )
+        return opened[lifecycle.entity]
+
+    return open_store

@@ -1,0 +1,324 @@
+"""A lifecycle of a test as an entity of lifecycle.yaml, and its record as a message of types.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from types import UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
+
+from runtime.model.lifecycles import Due, Fill, Index, Lease, Lifecycle, Shift, Take, Transition
+from runtime.stores.semantics.placement import index_fields, read_placement
+from tests.support.stores.records import GONE, IDLE
+
+Data = dict[str, Any]
+_SCALARS: dict[Any, str] = {str: "string", bool: "bool", int: "int64", float: "double", datetime: "timestamp"}
+COURIER_STATES = {IDLE: "IDLE", GONE: "GONE"}
+"""The states of those who hold leases."""
+
+
+BOUNDED = ("sqlite",)
+"""Engines that bound those that have ended: the contract suite does so with any lifecycle."""
+
+
+class DescribedEntity(NamedTuple):
+    """The parts of a spec that one lifecycle becomes."""
+
+    name: str
+    entity: Data
+    enums: Data
+    messages: Data
+
+
+def describe_entity(engine: str, lifecycle: Lifecycle) -> DescribedEntity:
+    """Write a lifecycle as an entity with its types."""
+    return _Writer(engine, lifecycle).write()
+
+
+def to_camel(name: str) -> str:
+    """Return `errand_row` as `ErrandRow`."""
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def enum_value(entity: str, number: int) -> str:
+    """Return the name of a number of a field that is an enum."""
+    return f"{entity.upper()}_VALUE_{number or 'UNSPECIFIED'}"
+
+
+class _Writer:
+    def __init__(self, engine: str, lifecycle: Lifecycle) -> None:
+        assert lifecycle.record is not None
+        self._engine, self._lifecycle, self._record = engine, lifecycle, lifecycle.record
+        self._placed = read_placement(lifecycle)
+        self._edges = (*lifecycle.edges.values(), *lifecycle.by_name)
+        self._changes: tuple[Transition | Shift, ...] = (*self._edges, *lifecycle.shifts.values())
+        self._compared = self._find_compared()
+        self._counted = self._find_counted()
+
+    def write(self) -> DescribedEntity:
+        lifecycle, name = self._lifecycle, to_camel(self._lifecycle.entity)
+        enums: Data = {}
+        states = {
+            f"{name.upper()}_STATE_UNSPECIFIED": 0,
+            **{text: each for each, text in lifecycle.states.items()},
+        }
+        enums[f"{name}State"] = {"values": {text: {"number": each} for text, each in states.items()}}
+        if self._compared:
+            values = {enum_value(lifecycle.entity, number): {"number": number} for number in self._numbers()}
+            enums[f"{name}Value"] = {"values": values}
+        messages: Data = {}
+        self._describe_message(self._record, f"{name}Row", messages, is_record=True)
+        return DescribedEntity(lifecycle.entity, self._entity(f"{name}Row"), enums, messages)
+
+    # Types.
+
+    def _describe_message(self, record: type[Any], name: str, messages: Data, *, is_record: bool) -> None:
+        fields: Data = {}
+        for number, (field, hint) in enumerate(get_type_hints(record).items(), 1):
+            types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+            inner = next(each for each in types if each is not type(None))
+            fields[field] = {"number": number, "type": self._type(field, inner, messages, is_record)}
+            if len(types) > 1:
+                fields[field]["optional"] = True
+        messages[name] = {"doc": f"A {self._lifecycle.entity}.", "fields": fields}
+
+    def _type(self, field: str, hint: Any, messages: Data, is_record: bool) -> str:
+        name = to_camel(self._lifecycle.entity)
+        if get_origin(hint) is tuple:
+            return "repeated string"
+        if issubclass(hint, Struct):
+            inner = f"{name}{hint.__name__}"
+            self._describe_message(hint, inner, messages, is_record=False)
+            return inner
+        if is_record and field == self._lifecycle.status:
+            return f"{name}State"
+        if is_record and field in self._compared:
+            return f"{name}Value"
+        if is_record and hint is int and field in self._counted:
+            return "uint32"
+        if is_record and hint is int and field in self._times():
+            return "uint64"
+        return _SCALARS[hint]
+
+    def _find_compared(self) -> frozenset[str]:
+        """Fields whose numbers are values of an enum: those that are compared, and what is copied to them."""
+        found = {name for change in self._changes for name in change.where}
+        found |= {fill.by for fill in self._lifecycle.fills.values()}
+        for index in self._placed.indexes.values():
+            found |= {*index_fields(index)}
+        pairs = [
+            *self._lifecycle.copies.items(),
+            *(pair for edge in self._edges for pair in edge.copies.items()),
+        ]
+        for _ in pairs:
+            found |= {each for pair in pairs if found & {*pair} for each in pair}
+        return frozenset(found)
+
+    def _numbers(self) -> list[int]:
+        """All values of those fields."""
+        found: set[Any] = {0}
+        found |= {number for fill in self._lifecycle.fills.values() for number in fill.of}
+        found |= {*self._lifecycle.lease.first} if self._lifecycle.lease else set()
+        for change in self._changes:
+            found |= {*change.where.values()}
+            found |= {value for name, value in change.sets.items() if name in self._compared}
+        return sorted(found)
+
+    def _find_counted(self) -> frozenset[str]:
+        found = {self._lifecycle.lease.fence} if self._lifecycle.lease else set()
+        found |= {self._lifecycle.revision} if self._lifecycle.revision else set()
+        for edge in self._edges:
+            found |= {edge.counts} if edge.counts else set()
+            found |= {edge.waits.count} if edge.waits else set()
+            if edge.gives_up:
+                found |= {each for each in (edge.gives_up.count, edge.gives_up.less) if each}
+        return frozenset(found)
+
+    def _times(self) -> frozenset[str]:
+        lifecycle = self._lifecycle
+        found = {*lifecycle.creation_stamps, lifecycle.listed_by or ""}
+        for change in self._changes:
+            found |= {*change.stamps}
+        return frozenset(found)
+
+    # The lifecycle.
+
+    def _state(self, number: int) -> str:
+        return self._lifecycle.states[number]
+
+    def _states(self, numbers: Any) -> list[str]:
+        return [self._state(each) for each in sorted(numbers)]
+
+    def _entity(self, record: str) -> Data:
+        lifecycle = self._lifecycle
+        create: Data = {
+            "by": sorted(lifecycle.creators),
+            "trigger": "A test.",
+            "stamps": [*lifecycle.creation_stamps],
+        }
+        create |= {"copies": dict(lifecycle.copies)} if lifecycle.copies else {}
+        if lifecycle.fills:
+            create["fills"] = {name: self._fill(fill) for name, fill in lifecycle.fills.items()}
+        if lifecycle.refuses:
+            create["refuses"] = {"index": lifecycle.refuses.index, "most": lifecycle.refuses.most}
+        entity: Data = {
+            "doc": f"A {lifecycle.entity} of a test.",
+            "key": lifecycle.key,
+            "record": record,
+            "status": lifecycle.status,
+            "held_by": lifecycle.holder,
+            "kept_in": self._kept_in(),
+            "initial": self._state(lifecycle.initial),
+            "terminal": self._states(lifecycle.terminal),
+            "create": create,
+            "transitions": {edge.name: self._edge(edge) for edge in self._edges},
+        }
+        if self._engine in BOUNDED:
+            entity["retention"] = "ended"
+        if lifecycle.listed_by:
+            entity["listed_by"] = lifecycle.listed_by
+        if lifecycle.revision:
+            entity["revision"] = lifecycle.revision
+        if overrides := lifecycle.overrides:
+            values = {text: dict(row) for text, row in overrides.values.items()}
+            entity["overrides"] = {"by": overrides.by, "for": values}
+        if lifecycle.lease:
+            entity["lease"] = self._lease(lifecycle.lease)
+        if lifecycle.shifts:
+            entity["shifts"] = {shift.name: self._shift(shift) for shift in lifecycle.shifts.values()}
+        if lifecycle.deletable:
+            entity["delete"] = self._deletion()
+        return entity
+
+    def _kept_in(self) -> Data:
+        """Where it is kept: nothing but the words of meaning, so that every physical name is a default."""
+        placed = self._placed
+        found: Data = {"store": self._engine}
+        if lasting := [name for name, seconds in placed.unique.items() if seconds is None]:
+            found["unique"] = lasting
+        if remembered := {name: seconds for name, seconds in placed.unique.items() if seconds is not None}:
+            found["unique_for"] = remembered
+        if placed.indexes:
+            found["indexes"] = {name: self._index(index) for name, index in placed.indexes.items()}
+        if placed.retained_s:
+            found["expires"] = placed.retained_s
+        return found
+
+    def _index(self, index: Index) -> Data:
+        words = {"score": index.score, "only_if": index.only_if, "only_unless": index.only_unless}
+        return {"key": index.key, "in": self._states(index.states), **_given(words)}
+
+    def _fill(self, fill: Fill) -> Data:
+        return {"by": fill.by, "of": {self._value(fill.by, number): name for number, name in fill.of.items()}}
+
+    def _value(self, field: str, number: object) -> Any:
+        """Return a value of a field as the spec has it."""
+        if field in self._compared:
+            assert isinstance(number, int)
+            return enum_value(self._lifecycle.entity, number)
+        return number
+
+    def _deletion(self) -> Data:
+        lifecycle = self._lifecycle
+        found: Data = {
+            "by": sorted(lifecycle.deleters),
+            "trigger": "A test.",
+            "from": self._states(lifecycle.deletable),
+        }
+        if lifecycle.deletion_due:
+            found["due"] = self._due(lifecycle.deletion_due)
+        if lifecycle.unless_holding:
+            found["unless_holding"] = lifecycle.unless_holding
+        return found
+
+    def _edge(self, edge: Transition) -> Data:
+        found = {
+            "from": self._state(edge.source),
+            "to": self._state(edge.target),
+            **self._change(edge),
+            **_given(
+                {
+                    "when": [*edge.when],
+                    "by_name": edge.by_name,
+                    "copies": dict(edge.copies),
+                    "counts": edge.counts,
+                    "reason": edge.reason,
+                    "grows": {
+                        name: {"times": each.times, "most": each.most} for name, each in edge.grows.items()
+                    },
+                }
+            ),
+        }
+        if edge.also_due:
+            found["also_due"] = self._due(edge.also_due)
+        if waits := edge.waits:
+            words = {"times": waits.times, "jitter": waits.jitter}
+            needed = {"until": waits.until, "count": waits.count, "base": waits.base, "max": waits.most}
+            found["waits"] = {**needed, **_given(words)}
+        if end := edge.gives_up:
+            needed = {"with": end.transition, "count": end.count, "limit": end.limit}
+            found["gives_up"] = {**needed, **_given({"less": end.less})}
+        return found
+
+    def _shift(self, shift: Shift) -> Data:
+        return {"in": self._states(shift.states), **self._change(shift), **_given({"fenced": shift.fenced})}
+
+    def _change(self, change: Transition | Shift) -> Data:
+        """The words that an edge and a shift share."""
+        found: Data = {"by": sorted(change.actors), "trigger": "A test."}
+        found |= _given(
+            {
+                "where": {name: self._value(name, value) for name, value in change.where.items()},
+                "stamps": [*change.stamps],
+                "sets": {name: self._value(name, value) for name, value in change.sets.items()},
+                "takes": {name: dict(_iter_take(take)) for name, take in change.takes.items()},
+                "clears": [*change.clears],
+            }
+        )
+        if change.due:
+            found["due"] = self._due(change.due)
+        return found
+
+    def _due(self, due: Due) -> Data:
+        words: Data = {"at": due.at, "after": due.after, "batch": due.batch, "grace": due.grace}
+        words |= {"gives": dict(due.gives), "on_access": due.on_access}
+        if due.holder_in is not None:
+            words["holder_in"] = COURIER_STATES[due.holder_in]
+        return {"by": due.by, "every": due.every, **_given(words)}
+
+    def _lease(self, lease: Lease) -> Data:
+        found: Data = {
+            "state": self._state(lease.state),
+            "owner": lease.owner,
+            "fence": lease.fence,
+            "seconds": lease.seconds,
+            "oldest_by": lease.oldest_by,
+        }
+        ranked = index_fields(self._placed.indexes[lease.index]) if lease.index else ()
+        words: Data = {
+            name: getattr(lease, name)
+            for name in ("expires", "renewed", "index", "paused", "keeps_owner", "token", "only")
+        }
+        words["first"] = [self._value(ranked[0], number) for number in lease.first]
+        if holder := lease.holder:
+            words["holder"] = {
+                "entity": holder.entity,
+                "in": [COURIER_STATES[state] for state in sorted(holder.states)],
+                "capacity": holder.capacity,
+                "offers": holder.offers,
+                "needs": holder.needs,
+                **_given({"booked": holder.booked}),
+            }
+        return {**found, **_given(words)}
+
+
+def _given(words: Data) -> Data:
+    """Leave out what is as it is where nothing is said."""
+    return {name: value for name, value in words.items() if value not in (None, False, "", [], {}, ())}
+
+
+def _iter_take(take: Take) -> Iterator[tuple[str, Any]]:
+    yield "from", take.source
+    yield from _given({"default": take.default, "keep_first": take.keep_first}).items()
