@@ -1,6 +1,6 @@
 """Storage of priority by the engines that a deployment names instead of those in its lifecycle.
 
-Generated from spec/priority (sha256:2d1f71f8549c930f). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:8e7e834740c81b25). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

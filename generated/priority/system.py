@@ -1,6 +1,6 @@
 """All tables of priority for the engine.
 
-Generated from spec/priority (sha256:2d1f71f8549c930f). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:8e7e834740c81b25). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="2d1f71f8549c930f0f9d546a352d08f368983a4f70831dc041c119c707b73ec6",
+    digest="8e7e834740c81b25e183c7ed939c700a7db116c099f2268f3a0ccc373e6f3fb8",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

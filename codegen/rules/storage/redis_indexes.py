@@ -80,7 +80,7 @@ def is_set_in(entity: Entity, field: str, state: str) -> bool:
         return True
     entering = [edge.stamps for edge in entity.transitions.values() if edge.to == state]
     entering += [entity.create.stamps] if entity.initial == state else []
-    cleared = any(field in shift.clears for shift in entity.shifts.values() if state in shift.in_)
+    cleared = any(field in update.clear for update in entity.updates.values() if state in update.in_)
     return not cleared and all(field in stamps for stamps in entering)
 
 
@@ -135,8 +135,8 @@ def _swept(spec: Spec, entity: Entity, each: DueChange) -> bool:
 
 def _where(entity: Entity, each: DueChange) -> set[str]:
     """The fields that what is due goes by; an index that has others, too, would not be looked through."""
-    shift = entity.shifts.get(each.name) if each.path[0] == "shifts" else None
-    return set(shift.where) if shift else set()
+    update = entity.updates.get(each.name) if each.path[0] == "updates" else None
+    return set(update.where) if update else set()
 
 
 def _by_holder(spec: Spec, name: str, entity: Entity, each: DueChange) -> Iterator[Finding]:

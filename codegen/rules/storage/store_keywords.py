@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from codegen.language.base import get_value
 from codegen.language.lifecycle import Entity
 from codegen.rules.lifecycle.entity_changes import iter_due_changes
 from codegen.rules.rule import Finding, rule
@@ -19,26 +20,26 @@ _NEWER: Stores = ("redis", "sqlite", "s3")
 _OF_ENTITIES = {
     "shared_with": _SERVERS,
     "lease": _STORED,
-    "shifts": _NEWER,
+    "updates": _NEWER,
     "overrides": ("postgres", "redis", "sqlite"),
 }
-_OF_CREATIONS = {"copies": _NEWER, "fills": _INDEXED, "refuses": _INDEXED}
+_OF_CREATIONS = {"copy": _NEWER, "defaults": _INDEXED, "ceiling": _INDEXED}
 _OF_DELETIONS = {"due": _INDEXED, "unless_holding": _INDEXED}
 _OF_LEASES = {
-    **dict.fromkeys(("index", "first", "paused", "holder"), _INDEXED),
+    **dict.fromkeys(("index", "claim_order", "paused", "holder"), _INDEXED),
     "keeps_owner": _NEWER,
     "renewed": _INDEXED,
     **dict.fromkeys(("token", "only"), _NEWER),
 }
 _OF_CLOCKS = {
     **dict.fromkeys(("holder_in", "batch"), _INDEXED),
-    "gives": _NEWER,
+    "values": _NEWER,
     **dict.fromkeys(("grace", "on_access"), _INDEXED),
 }
 _OF_EDGES = {
-    **dict.fromkeys(("counts", "waits", "gives_up", "due", "by_name"), _STORED),
-    **dict.fromkeys(("copies", "clears"), _NEWER),
-    "grows": _INDEXED,
+    **dict.fromkeys(("increment", "backoff", "dead_letter", "due", "by_name"), _STORED),
+    **dict.fromkeys(("copy", "clear"), _NEWER),
+    "multiply": _INDEXED,
     **dict.fromkeys(("also_due", "reason"), _INDEXED),
     "where": _NEWER,
 }
@@ -89,10 +90,13 @@ def _iter_keywords(entity: Entity) -> Iterator[tuple[Path, Stores]]:
         (("create",), entity.create, _OF_CREATIONS),
         (("delete",), entity.delete, _OF_DELETIONS),
         *((("transitions", name), row, _OF_EDGES) for name, row in entity.transitions.items()),
-        *((("transitions", name, "waits"), row.waits, _OF_WAITS) for name, row in entity.transitions.items()),
+        *(
+            (("transitions", name, "backoff"), row.backoff, _OF_WAITS)
+            for name, row in entity.transitions.items()
+        ),
         *((each.path, each.due, _OF_CLOCKS) for each in iter_due_changes(entity)),
     ]
     for path, part, keywords in parts:
         for keyword, stores in keywords.items():
-            if part is not None and getattr(part, keyword):
+            if part is not None and get_value(part, keyword):
                 yield (*path, keyword), stores
