@@ -40,7 +40,7 @@ SYSTEM = "shop"
 USELESS = frozenset(
     (
         *("E211", "E212", "E231", "E236", "E238", "E239", "E240"),
-        *("E243", "E244", "E247", "E253", "E256", "E257", "E258"),
+        *("E243", "E244", "E247", "E248", "E253", "E256", "E257", "E258"),
     )
 )
 """Rules that tell a useful lifecycle from one that leads nowhere. An engine has to run either."""
