@@ -314,7 +314,7 @@ class LuaTable:
         if ceiling is None:
             return None
         keys = self._layout.ceiling_keys
-        own = self._layout.key(f"{self._lifecycle.entity}:in:{ceiling.index}")
+        own = self._layout.own(f"{self._lifecycle.entity}:in:{ceiling.index}")
         return {
             "max": self._path(ceiling.max),
             "keys": keys or [own],
