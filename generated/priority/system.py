@@ -1,6 +1,6 @@
 """All tables of priority for the engine.
 
-Generated from spec/priority (sha256:8e7e834740c81b25). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:0634b5a63c3c16d3). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="8e7e834740c81b25e183c7ed939c700a7db116c099f2268f3a0ccc373e6f3fb8",
+    digest="0634b5a63c3c16d3e361e5fd5eed8644fe08b58c548e283e2752de2af63a3fbc",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
