@@ -13,7 +13,7 @@ import sys
 
 from runtime.model.system import System
 from runtime.node.systems import load_system
-from runtime.stores.postgres.database import Database, Unavailable
+from runtime.stores.postgres.database import Database, PostgresUnavailable
 from runtime.stores.postgres.schema.migrations import MigrationError, migrate
 from runtime.stores.postgres.schema.roles import OWNER, prepare
 
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         return asyncio.run(_migrate(system, variables))
-    except (Unavailable, MigrationError) as error:
+    except (PostgresUnavailable, MigrationError) as error:
         print(f"{system.name} cannot be migrated: {error}.", file=sys.stderr)
         return 1
 

@@ -53,14 +53,14 @@ class EmbeddedPostgres(EmbeddedServer):
 
     async def provision(self, system: str) -> str:
         """Migrate the schema of a system as its owner; return the URL for its nodes."""
-        from runtime.stores.postgres.database import Unavailable
+        from runtime.stores.postgres.database import PostgresUnavailable
         from runtime.stores.postgres.schema.roles import prepare
         from runtime.stores.store import StoreUnusable
 
         url = self.service_url_of(DATABASE)
         try:
             await prepare(self.url, url, system)
-        except (Unavailable, StoreUnusable) as error:
+        except (PostgresUnavailable, StoreUnusable) as error:
             raise EmbeddedError(f"PostgreSQL cannot be made ready for {system}: {error}.") from None
         return url
 
