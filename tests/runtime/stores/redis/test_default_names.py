@@ -29,7 +29,7 @@ def call_of(caller: str) -> Call:
 
 async def test_systems_on_one_server_do_not_meet(redis_url: str) -> None:
     """The same key, the same unique value and the same owner are different ones in each system."""
-    server, client = RedisClient(redis_url), Redis.from_url(redis_url)
+    server, client = RedisClient(redis_url), Redis.from_url(redis_url, decode_responses=True)
     for system in ("bakery", "harbour"):
         errands, couriers = (store_of(system, server, each) for each in (ERRAND, COURIER))
         made = await errands.create(ErrandRecord(key="one", ticket="same"), call_of("client"))
@@ -37,7 +37,7 @@ async def test_systems_on_one_server_do_not_meet(redis_url: str) -> None:
         assert (await couriers.create(CourierRecord(name="anna"), call_of("client"))).is_new
         assert [each.key for each in await errands.claim("anna", 5, call_of("runner"))] == ["one"]
         assert len(await errands.history("one")) == 2
-    names = [name.decode() for name in await client.keys("*")]
+    names = [str(name) for name in await client.keys("*")]
     assert {name.partition(":")[0] for name in names} == {"bakery", "harbour"}
     await client.aclose()
     await server.close()
