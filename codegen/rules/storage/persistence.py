@@ -73,7 +73,7 @@ def _has_store_access(spec: Spec, entity: Entity, actor: str) -> bool:
 )
 def check_store_locations(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        for path, what, variable, kind, readers, may_be_unset in _iter_store_settings(name, entity):
+        for path, what, variable, kind, readers, may_be_unset in iter_store_settings(name, entity):
             place, row = (
                 spec.place("lifecycle", "entities", name, *path),
                 spec.environment.variables.get(variable),
@@ -108,7 +108,8 @@ class StoreSetting(NamedTuple):
     may_be_unset: bool = False
 
 
-def _iter_store_settings(name: str, entity: Entity) -> Iterator[StoreSetting]:
+def iter_store_settings(name: str, entity: Entity) -> Iterator[StoreSetting]:
+    """Iterate over the variables with the location of the store of an entity."""
     everyone = list_holders(entity)
     if server := entity.in_postgres or entity.in_redis:
         yield StoreSetting(("kept_in", "url"), f"The server of a {name} is at", server.url, "url", everyone)
