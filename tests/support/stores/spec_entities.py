@@ -247,8 +247,6 @@ class _Writer:
                 }
             ),
         }
-        if edge.also_due:
-            found["also_due"] = self._due(edge.also_due)
         if waits := edge.backoff:
             words = {"times": waits.times, "jitter": waits.jitter}
             needed = {"until": waits.until, "count": waits.count, "base": waits.base, "max": waits.max}
@@ -277,8 +275,9 @@ class _Writer:
                 "clear": [*change.clear],
             }
         )
-        if change.due:
-            found["due"] = self._due(change.due)
+        dues = [self._due(due) for due in change.dues]
+        if dues:
+            found["due"] = dues if len(dues) > 1 else dues[0]
         return found
 
     def _due(self, due: Due) -> Data:
