@@ -277,6 +277,10 @@ class Entity(Part):
         description="Record field, a number, that counts the writes of an entity; a bucket has it in "
         "`kept_in`.",
     )
+    logged: bool = Field(
+        default=True,
+        description="Whether each change has a line in the log; where others tell the same, none is needed.",
+    )
     retention: LowerName | None = Field(
         default=None,
         description="Policy of `policies.retention` that bounds terminal entities in memory; without it "

@@ -199,6 +199,11 @@ class Spec:
         own = {row.in_sqlite.path for row in rows if row.in_sqlite}
         return frozenset({row.in_sqlite.path for row in moved if row.in_sqlite} - own)
 
+    @cached_property
+    def names_engine(self) -> bool:
+        """Whether a deployment names an engine that stores entities."""
+        return any(each.engine not in (None, "memory") for each in self.deployments.root.values())
+
     def on_sqlite(self) -> Spec:
         """Return the spec with the entities that SQLite keeps in some deployment, if any, kept there."""
         if not any(each.engine == "sqlite" for each in self.deployments.root.values()):

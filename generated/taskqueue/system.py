@@ -1,6 +1,6 @@
 """All tables of taskqueue for the engine.
 
-Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:ba755d017eff893d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from generated.taskqueue.lifecycle import LIFECYCLES
 from generated.taskqueue.methods import SERVICES
 from generated.taskqueue.policy import KEEPALIVE
 from generated.taskqueue.settings import RULES, SETTINGS, VARIABLES
+from generated.taskqueue.storage import STORAGE
 from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="taskqueue",
-    digest="1b967c7ffafcf8d1d3d8a517b039773747d21114653606d0e125ac6b5b6d1f2d",
+    digest="ba755d017eff893dd9493162d043238479f82d970496786234364284c360a3e1",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
     lifecycles=LIFECYCLES,
+    storage=STORAGE,
     conditions=CONDITIONS,
     roles=ROLES,
     upstream=UPSTREAM,

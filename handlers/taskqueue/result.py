@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from generated.taskqueue.errors import OUTPUT_TOO_LARGE
 from generated.taskqueue.messages import (
     DONE,
@@ -14,61 +12,54 @@ from generated.taskqueue.messages import (
     StoreResultRequest,
     StoreResultResponse,
 )
+from generated.taskqueue.records import EnvelopeRecord
 from generated.taskqueue.settings import ResultSettings
+from handlers.taskqueue.envelope_retention import EnvelopeRetention
+from handlers.taskqueue.turns import Turns
 from runtime.call import Call
 from runtime.model.text import sha256_hex
-from runtime.stores.bounded import BoundedMap
-
-
-class Envelope(Struct, frozen=True):
-    """The result of a terminal job."""
-
-    terminal_status: JobStatus.ValueType
-    runtime_ms: int
-    output_summary: str
-    output_bytes: bytes
-    checksum: str
-
-    @property
-    def size(self) -> int:
-        return len(self.output_bytes) + len(self.output_summary.encode()) + len(self.checksum)
+from runtime.stores.contract import EntityStore
+from runtime.world import World
 
 
 class Result:
     """The owner of the result envelopes; it knows no other state of a job."""
 
-    def __init__(self, settings: ResultSettings) -> None:
+    def __init__(
+        self, envelopes: EntityStore[EnvelopeRecord], settings: ResultSettings, world: World
+    ) -> None:
         self._max_output_bytes = settings.max_output_bytes
-        self._envelopes: BoundedMap[Envelope] = BoundedMap(
-            settings.max_retained_output_bytes, weigh=lambda envelope: envelope.size
-        )
+        self._envelopes = envelopes
+        self._retention = EnvelopeRetention(envelopes, settings.max_retained_output_bytes, world)
+        self._turns = Turns()
 
-    async def store_result(self, request: StoreResultRequest, _call: Call) -> StoreResultResponse:
+    async def store_result(self, request: StoreResultRequest, call: Call) -> StoreResultResponse:
         envelope = self._limit_output(request)
-        stored = self._envelopes.get(request.job_id)
-        if stored is None:
-            self._envelopes.add(request.job_id, envelope)
-            return StoreResultResponse(stored=True, current_terminal_status=envelope.terminal_status)
+        async with self._turns.of(request.job_id):
+            stored = await self._envelopes.get(request.job_id)
+            if stored is None:
+                await self._retention.add(envelope, call)
+                return StoreResultResponse(stored=True, current_terminal_status=_status_of(envelope))
         is_same = (stored.terminal_status, stored.checksum) == (envelope.terminal_status, envelope.checksum)
         return StoreResultResponse(
-            stored=is_same, already_exists=True, current_terminal_status=stored.terminal_status
+            stored=is_same, already_exists=True, current_terminal_status=_status_of(stored)
         )
 
     async def get_result(self, request: GetResultRequest, _call: Call) -> GetResultResponse:
-        stored = self._envelopes.get(request.job_id)
+        stored = await self._envelopes.get(request.job_id)
         if stored is None:
             return GetResultResponse(found=False, job_id=request.job_id)
         return GetResultResponse(
             found=True,
             job_id=request.job_id,
-            terminal_status=stored.terminal_status,
+            terminal_status=_status_of(stored),
             runtime_ms=stored.runtime_ms,
             output_summary=stored.output_summary,
             output_bytes=stored.output_bytes,
             checksum=stored.checksum,
         )
 
-    def _limit_output(self, request: StoreResultRequest) -> Envelope:
+    def _limit_output(self, request: StoreResultRequest) -> EnvelopeRecord:
         """Build the envelope to store: an output that is too large is dropped and turns DONE into FAILED."""
         status, summary = request.terminal_status, request.output_summary
         content, checksum = request.output_bytes, request.checksum
@@ -79,4 +70,15 @@ class Result:
                     f"{OUTPUT_TOO_LARGE}: {len(content)} bytes, at most {self._max_output_bytes} are kept"
                 )
             content, checksum = b"", sha256_hex(b"")
-        return Envelope(status, request.runtime_ms, summary, content, checksum)
+        return EnvelopeRecord(
+            job_id=request.job_id,
+            terminal_status=status,
+            runtime_ms=request.runtime_ms,
+            output_summary=summary,
+            output_bytes=content,
+            checksum=checksum,
+        )
+
+
+def _status_of(envelope: EnvelopeRecord) -> JobStatus.ValueType:
+    return JobStatus.ValueType(envelope.terminal_status)

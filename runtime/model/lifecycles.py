@@ -311,6 +311,8 @@ class Lifecycle(Struct, frozen=True):
     refuses: Ceiling | None = None
     deletion_due: Due | None = None
     unless_holding: str | None = None
+    logged: bool = True
+    """Whether each change has a line in the log."""
     shifts: Mapping[str, Shift] = field(default_factory=dict)
     lease: Lease | None = None
     overrides: Overrides | None = None

@@ -10,16 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generated.taskqueue.lifecycle import ENTRY
 from generated.taskqueue.messages import (
     DequeueJobRequest,
     DequeueJobResponse,
     EnqueueJobRequest,
     RemoveJobIfPresentRequest,
 )
+from generated.taskqueue.records import EntryRecord
+from generated.taskqueue.system import SYSTEM
 from handlers.taskqueue.queue import Queue
 from runtime.call import Call
 from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.simulation import SimulatedWorld, simulate
+from runtime.stores.memory import MemoryStore
 from tests.runtime.hand_world import Lines
 
 STEPS = st.lists(
@@ -33,7 +38,8 @@ class Fixture:
     def __init__(self, world: SimulatedWorld) -> None:
         self.world = world
         self.lines = Lines()
-        self.queue = Queue(world)
+        self.entries: MemoryStore[EntryRecord] = MemoryStore(SYSTEM, ENTRY, EntryRecord, world, Metrics())
+        self.queue = Queue(self.entries, world)
 
     def call(self, seconds: float | None = None) -> Call:
         deadline = None if seconds is None else self.world.monotonic() + seconds
