@@ -12,7 +12,14 @@ from codegen import sqlite_migrations
 from codegen.emit.postgres.history import histories, history_schema
 from codegen.emit.postgres.history import steps as history_steps
 from codegen.emit.postgres.postgres_entity import KeptEntity
-from codegen.emit.postgres.postgres_files import MIGRATIONS, entity_schema, guards, table_schema, with_tables
+from codegen.emit.postgres.postgres_files import (
+    FOLDERS,
+    entity_schema,
+    guards,
+    in_deployments,
+    table_schema,
+    with_tables,
+)
 from codegen.emit.python.records import select_postgres_entities
 from codegen.emit.sql.stored_entity import Column
 from codegen.emit.sqlite import sqlite_files
@@ -44,7 +51,7 @@ class MigrationNotDerivable(Exception):
 
 def write_all(root: Path, old: Spec | None, new: Spec, title: str) -> list[Path]:
     """Write the next migration for each store of a system that needs one."""
-    written = (write_next(root, old, new, title, store) for store in (POSTGRES, SQLITE))
+    written = (write_next(root, old, new, title, store) for store in STORES)
     return [path for path in written if path is not None]
 
 
@@ -208,5 +215,11 @@ def _render_tables(spec: Spec) -> dict[str, str]:
     return {name: table_schema(spec, name) for name in with_tables(spec)}
 
 
-POSTGRES = MigratedStore(f"{MIGRATIONS}/{{system}}", _render_tables, derive_migration)
+POSTGRES = MigratedStore(FOLDERS["sql"], _render_tables, derive_migration)
+IN_DEPLOYMENTS = MigratedStore(
+    FOLDERS["postgres"],
+    lambda spec: _render_tables(in_deployments(spec)),
+    lambda old, new: derive_migration(in_deployments(old), in_deployments(new)),
+)
 SQLITE = MigratedStore(sqlite_files.MIGRATIONS, sqlite_files.tables, sqlite_migrations.derive_migration)
+STORES = (POSTGRES, IN_DEPLOYMENTS, SQLITE)

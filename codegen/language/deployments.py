@@ -10,7 +10,7 @@ from codegen.language.base import Doc, LowerName, MethodRef, Part, Positive, Upp
 
 ServiceName = Annotated[str, StringConstraints(pattern=r"^_[A-Za-z0-9:-]{1,62}\._(tcp|udp)\.local\.$")]
 Carrier = Literal["grpcio", "direct"]
-Engine = Literal["memory", "sqlite"]
+Engine = Literal["memory", "postgres", "sqlite"]
 Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*(ms|s|m)$")]
 
 
@@ -204,11 +204,13 @@ class Deployment(Part):
         default=None,
         description="Store engine of all entities in this deployment; by default each is kept as its "
         "`kept_in` has it. `memory` keeps them in one process and loses them with it; `sqlite` keeps them in "
-        "the file that the variable DATABASE_PATH names, which one process owns.",
+        "the file that the variable DATABASE_PATH names, which one process owns; `postgres` keeps them in "
+        "the database that the variable DATABASE_URL names.",
     )
     servers: dict[Literal["postgres", "redis", "s3"], UpperName] = Field(
         default={},
-        description="Servers that are started with it, each unless its variable has the URL of one.",
+        description="Servers that are started with it, each unless its variable has the URL of one. "
+        "Where `engine` is given and these are not, they are those that it needs.",
     )
     nodes: Annotated[dict[LowerName, Node], Field(min_length=1)] = Field(
         description="Nodes by name; together they host every component."

@@ -341,6 +341,11 @@ class Entity(Part):
         return self.transitions[name].from_, self.transitions[name].to
 
     @property
+    def in_sql(self) -> Kept | KeptInSqlite | None:
+        """How a database keeps it, whichever that is."""
+        return self.in_postgres or self.in_sqlite
+
+    @property
     def in_postgres(self) -> Kept | None:
         """Its persistence in PostgreSQL, if it is kept there."""
         return self.kept_in if isinstance(self.kept_in, Kept) else None

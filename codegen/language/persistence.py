@@ -127,6 +127,11 @@ class KeptInRedis(Part):
         return tuple(name for name in own if name)
 
     @property
+    def servers(self) -> dict[str, str]:
+        """The servers that it needs, and the variable with the address of each."""
+        return {"redis": self.url} | ({"postgres": self.outbox.url} if self.outbox else {})
+
+    @property
     def words(self) -> dict[str, Any]:
         """What it says about the meaning of entities, for any store."""
         remembered = {name: row.seconds for name, row in self.unique.items()}
@@ -182,6 +187,11 @@ class Kept(StoredWords):
         """The variables that only this store needs."""
         return (self.url,)
 
+    @property
+    def servers(self) -> dict[str, str]:
+        """The server that it needs, and the variable with its address."""
+        return {"postgres": self.url}
+
 
 class KeptInSqlite(StoredWords):
     """Entities as rows of a SQLite file, which one process owns."""
@@ -200,11 +210,18 @@ class KeptInSqlite(StoredWords):
         """The variables that only this store needs."""
         return (self.path,)
 
+    @property
+    def servers(self) -> dict[str, str]:
+        """The servers that it needs: none."""
+        return {}
+
 
 _STORES = ("postgres", "redis", "sqlite", "s3")
 _TABLES = {"table": "{entity}s", "history": "{entity}_history"}
 DEFAULTS: dict[str, dict[str, str]] = {"postgres": _TABLES, "sqlite": _TABLES}
 """Names in each store where a spec leaves it to us to choose them, which it does by naming no table."""
+NAMED: dict[str, type[Any]] = {"postgres": Kept, "sqlite": KeptInSqlite}
+"""Engines that keep entities of any spec under default names, where a deployment says so."""
 
 
 def fill_names(entity: str, keeping: Keeping) -> Keeping:
@@ -216,10 +233,16 @@ def fill_names(entity: str, keeping: Keeping) -> Keeping:
     return keeping.model_copy(update=unsaid)
 
 
-def keep_in_sqlite(entity: str, keeping: Keeping | None) -> KeptInSqlite:
-    """Return how a SQLite file keeps an entity that is kept elsewhere by default: with the same words."""
+def keep_in(engine: str, entity: str, keeping: Keeping | None) -> Keeping | None:
+    """Return how an engine keeps an entity of which a spec says how another does: with the same words.
+
+    An engine without names of its own, such as memory, keeps it as it is.
+    """
+    if keeping is not None and keeping.store == engine:
+        return keeping
     words = keeping.words if keeping is not None else {}
-    return KeptInSqlite(store="sqlite", **_name_defaults(entity, "sqlite"), **words)
+    kind = NAMED.get(engine)
+    return kind(store=engine, **_name_defaults(entity, engine), **words) if kind else None
 
 
 def _name_defaults(entity: str, store: str) -> dict[str, Any]:

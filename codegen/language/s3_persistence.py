@@ -164,6 +164,11 @@ class KeptInS3(Part):
         return tuple(name for name in own if name)
 
     @property
+    def servers(self) -> dict[str, str]:
+        """The server that it needs, and the variable with its address."""
+        return {"s3": self.endpoint}
+
+    @property
     def words(self) -> dict[str, Any]:
         """What it says about the meaning of entities, for any store."""
         return {"unique": (self.keyed_by,) if self.keyed_by else ()}

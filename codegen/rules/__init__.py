@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from codegen.diagnostics import Diagnostic
 from codegen.rules import names, yaml_errors
 from codegen.rules.callers import caller_matrix, required_calls
-from codegen.rules.deployments import hosting, listeners, network, on_demand_nodes, routing, wiring
+from codegen.rules.deployments import engines, hosting, listeners, network, on_demand_nodes, routing, wiring
 from codegen.rules.environment import variable_relations, variables
 from codegen.rules.errors import conditions
 from codegen.rules.lifecycle import due_transitions, leases, record_fields, references, state_graph
@@ -41,7 +41,7 @@ MODULES = (
     *(leases, due_transitions, required_calls),
     *(redis_keys, redis_indexes, redis_leases, updates, s3_buckets, s3_edges),
     *(definitions, gauges, alerts),
-    *(hosting, wiring, routing, listeners, network, on_demand_nodes, variables, variable_relations),
+    *(hosting, engines, wiring, routing, listeners, network, on_demand_nodes, variables, variable_relations),
 )
 """In order of dependency: a rule comes after those whose findings would cause its own."""
 

@@ -15,7 +15,7 @@ from codegen.language.environment import EnvironmentFile, Variable
 from codegen.language.errors import Condition, ErrorsFile, Role
 from codegen.language.lifecycle import LifecycleFile
 from codegen.language.metrics import MetricsFile
-from codegen.language.persistence import keep_in_sqlite
+from codegen.language.persistence import NAMED, keep_in
 from codegen.language.services import Method, Service, ServicesFile
 from codegen.language.system import SystemFile
 from codegen.language.types import EnumType, MessageField, MessageType, TypesFile
@@ -183,46 +183,65 @@ class Spec:
         """
         node = deployment.nodes[node_name]
         wired = {*node.upstreams, *(each.port for each in node.listeners.values())}
-        readers = {node_name, *node.hosts}
+        readers, placed = {node_name, *node.hosts}, self.placed_by(deployment.engine)
         return {
             name: row
             for name, row in self.environment.variables.items()
             if row.read_by == "everyone" or readers & set(row.read_by)
             if row.type not in ("port", "address") or name in wired
-            if deployment.engine == "sqlite" or name not in self.engine_variables
+            if name not in self.engine_variables or name in placed.storage_variables
         }
 
     @cached_property
-    def engine_variables(self) -> frozenset[str]:
-        """The variables of an engine that a deployment names; no other deployment reads them."""
-        rows, moved = self.lifecycle.entities.values(), self.on_sqlite().lifecycle.entities.values()
-        own = {row.in_sqlite.path for row in rows if row.in_sqlite}
-        return frozenset({row.in_sqlite.path for row in moved if row.in_sqlite} - own)
+    def storage_variables(self) -> frozenset[str]:
+        """The variables that only the stores of its entities need."""
+        kept = [row.kept_in for row in self.lifecycle.entities.values() if row.kept_in is not None]
+        return frozenset(name for each in kept for name in each.variables)
 
     @cached_property
-    def names_engine(self) -> bool:
-        """Whether a deployment names an engine that stores entities."""
-        return any(each.engine not in (None, "memory") for each in self.deployments.root.values())
+    def engine_variables(self) -> frozenset[str]:
+        """The variables of engines that deployments name; no other deployment reads them."""
+        moved = (each.storage_variables for each in self._placed.values())
+        return frozenset(name for each in moved for name in each) - self.storage_variables
 
-    def on_sqlite(self) -> Spec:
-        """Return the spec with the entities that SQLite keeps in some deployment, if any, kept there."""
-        if not any(each.engine == "sqlite" for each in self.deployments.root.values()):
-            return self
+    @cached_property
+    def moved_to(self) -> tuple[str, ...]:
+        """The engines that keep entities in some deployment which another engine keeps by default."""
+        entities = self.lifecycle.entities
+        return tuple(
+            engine
+            for engine in NAMED
+            if self.placed_by(engine).lifecycle.entities != entities  # Only where a deployment names it.
+        )
+
+    def placed_by(self, engine: str | None) -> Spec:
+        """Return the spec with all entities kept by an engine if a deployment names it, and else as it is."""
+        return self._placed.get(engine or "", self)
+
+    @cached_property
+    def _placed(self) -> Mapping[str, Spec]:
+        return {
+            each.engine: self._place(each.engine) for each in self.deployments.root.values() if each.engine
+        }
+
+    def _place(self, engine: str) -> Spec:
         entities = {
-            name: row
-            if row.in_sqlite
-            else row.model_copy(update={"kept_in": keep_in_sqlite(name, row.kept_in)})
+            name: row.model_copy(update={"kept_in": keep_in(engine, name, row.kept_in)})
             for name, row in self.lifecycle.entities.items()
         }
         return replace(self, lifecycle=self.lifecycle.model_copy(update={"entities": entities}))
 
+    def servers_of(self, deployment: Deployment) -> dict[str, str]:
+        """Find the servers of a deployment and the variable of each; they follow from its engine."""
+        if deployment.servers or deployment.engine is None:
+            return dict(deployment.servers.items())
+        rows = self.placed_by(deployment.engine).lifecycle.entities.values()
+        kept = [row.kept_in for row in rows if row.kept_in is not None]
+        return {server: variable for each in kept for server, variable in each.servers.items()}
+
     def unneeded_variables(self, deployment: Deployment) -> list[str]:
         """List the variables about storage that a deployment does not use, as it names another engine."""
-        if deployment.engine is None:
-            return []
-        kept = [row.kept_in for row in self.lifecycle.entities.values() if row.kept_in is not None]
-        others = [each for each in kept if each.store != deployment.engine]
-        return sorted({name for each in others for name in each.variables})
+        return sorted(self.storage_variables - self.placed_by(deployment.engine).storage_variables)
 
     def settings_of(self, component: str) -> dict[str, Variable]:
         """Find the variables that a component itself reads, without ports and addresses."""

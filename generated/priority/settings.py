@@ -1,6 +1,6 @@
 """Environment of priority: its variables, and the settings that each component reads from them.
 
-Generated from spec/priority (sha256:2d1f71f8549c930f). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:984ba5a47c9b181b). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "DATABASE_URL": Variable(
         name="DATABASE_URL",
         type="url",
-        meaning="The PostgreSQL database of the history, as postgresql://user:password@host:port/name.",
+        meaning="The PostgreSQL database of the history, or of all tasks, as postgresql://user:password@host:port/name.",
         required=True,
     ),
     "DATABASE_PATH": Variable(
@@ -383,7 +383,8 @@ class ManagerSettings(Struct, frozen=True):
     """How many replicas must have a new task before its submission is acknowledged."""
 
     database_url: str
-    """The PostgreSQL database of the history, as postgresql://user:password@host:port/name."""
+    """The PostgreSQL database of the history, or of all tasks, as
+    postgresql://user:password@host:port/name."""
 
     max_body_bytes: int
     """Largest request of a method that names no other limit, over HTTP and gRPC alike."""
@@ -559,7 +560,8 @@ class PromoterSettings(Struct, frozen=True):
     """What every key begins with; one such as {pq}: keeps all of them on one node of a cluster."""
 
     database_url: str
-    """The PostgreSQL database of the history, as postgresql://user:password@host:port/name."""
+    """The PostgreSQL database of the history, or of all tasks, as
+    postgresql://user:password@host:port/name."""
 
     task_retention_seconds: int
     """For how long a task that ended stays in Redis. Its history remains."""
@@ -621,7 +623,8 @@ class DetectorSettings(Struct, frozen=True):
     """What every key begins with; one such as {pq}: keeps all of them on one node of a cluster."""
 
     database_url: str
-    """The PostgreSQL database of the history, as postgresql://user:password@host:port/name."""
+    """The PostgreSQL database of the history, or of all tasks, as
+    postgresql://user:password@host:port/name."""
 
     max_timeout_seconds: int
     """What the time limit of a task grows to at most; it grows by half with each retry."""
@@ -693,7 +696,8 @@ class SweeperSettings(Struct, frozen=True):
     """What every key begins with; one such as {pq}: keeps all of them on one node of a cluster."""
 
     database_url: str
-    """The PostgreSQL database of the history, as postgresql://user:password@host:port/name."""
+    """The PostgreSQL database of the history, or of all tasks, as
+    postgresql://user:password@host:port/name."""
 
     task_retention_seconds: int
     """For how long a task that ended stays in Redis. Its history remains."""
@@ -750,7 +754,8 @@ class HistorianSettings(Struct, frozen=True):
     """What every key begins with; one such as {pq}: keeps all of them on one node of a cluster."""
 
     database_url: str
-    """The PostgreSQL database of the history, as postgresql://user:password@host:port/name."""
+    """The PostgreSQL database of the history, or of all tasks, as
+    postgresql://user:password@host:port/name."""
 
     task_retention_seconds: int
     """For how long a task that ended stays in Redis. Its history remains."""

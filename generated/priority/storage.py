@@ -1,6 +1,6 @@
 """Storage of priority by the engines that a deployment names instead of those in its lifecycle.
 
-Generated from spec/priority (sha256:2d1f71f8549c930f). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:984ba5a47c9b181b). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,89 @@ from generated.priority.messages import (
     FAILED,
     QUEUED,
 )
-from runtime.model.lifecycles import Index, KeptInSqlite, Parts, Storage
+from runtime.model.lifecycles import Index, Kept, KeptInSqlite, Parts, Storage
 
 STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
     {
+        "postgres": Frozen(
+            {
+                "task": Kept(
+                    store="postgres",
+                    url="DATABASE_URL",
+                    table="tasks",
+                    history="task_history",
+                    unique=(),
+                    folder="postgres",
+                    unique_for=Frozen({"idempotency_key": "IDEMPOTENCY_TTL_SECONDS"}),
+                    indexes=Frozen(
+                        {
+                            "waiting": Index(
+                                key="queue:{effective_priority}",
+                                states=frozenset({QUEUED}),
+                                score="queued_at",
+                                only_unless="available_at",
+                                parts=Parts(
+                                    by="required_capabilities",
+                                    key="queue:{effective_priority}:cap:{signature}",
+                                    known="queue:capabilities",
+                                ),
+                            ),
+                            "delayed": Index(
+                                key="queue:delayed",
+                                states=frozenset({QUEUED}),
+                                score="available_at",
+                                only_if="available_at",
+                            ),
+                            "running": Index(
+                                key="executing:deadlines",
+                                states=frozenset({EXECUTING}),
+                                score="deadline_at",
+                            ),
+                            "booked": Index(
+                                key="worker_tasks:{assigned_worker_id}",
+                                states=frozenset({EXECUTING}),
+                            ),
+                            "dead": Index(
+                                key="queue:dlq",
+                                states=frozenset({DEAD_LETTER}),
+                                score="completed_at",
+                            ),
+                            "listed": Index(
+                                key="tasks:status:{status}",
+                                states=frozenset(
+                                    {QUEUED, EXECUTING, COMPLETED, FAILED, CANCELLED, DEAD_LETTER}
+                                ),
+                                score="updated_at",
+                            ),
+                        }
+                    ),
+                    expires="TASK_RETENTION_SECONDS",
+                ),
+                "worker": Kept(
+                    store="postgres",
+                    url="DATABASE_URL",
+                    table="workers",
+                    history="worker_history",
+                    unique=(),
+                    folder="postgres",
+                    indexes=Frozen(
+                        {
+                            "alive": Index(
+                                key="workers:heartbeats",
+                                states=frozenset({ACTIVE, DRAINING}),
+                                score="last_heartbeat",
+                            ),
+                            "listed": Index(
+                                key="workers:status:{status}",
+                                states=frozenset({ACTIVE, DRAINING, DEAD}),
+                                score="updated_at",
+                            ),
+                        }
+                    ),
+                    expires="TASK_RETENTION_SECONDS",
+                ),
+            }
+        ),
         "sqlite": Frozen(
             {
                 "task": KeptInSqlite(

@@ -1,6 +1,6 @@
 """All tables of priority for the engine.
 
-Generated from spec/priority (sha256:2d1f71f8549c930f). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:984ba5a47c9b181b). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="2d1f71f8549c930f0f9d546a352d08f368983a4f70831dc041c119c707b73ec6",
+    digest="984ba5a47c9b181b359c4b5c08b8081ee54869884a95da3552906aab52dc691b",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

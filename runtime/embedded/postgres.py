@@ -18,6 +18,7 @@ from pathlib import Path
 from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.programs import EmbeddedError, find_unprivileged_user, program
 from runtime.embedded.server import EmbeddedServer
+from runtime.model.system import System
 
 USER = "charter"
 SERVICE = "charter_service"
@@ -51,17 +52,19 @@ class EmbeddedPostgres(EmbeddedServer):
         """Return the URL of a database for the service role."""
         return f"postgresql://{SERVICE}:{self._service_password()}@{LOOPBACK}:{self.port}/{database}"
 
-    async def provision(self, system: str) -> str:
+    async def provision(self, system: System, engine: str | None) -> str:
         """Migrate the schema of a system as its owner; return the URL for its nodes."""
         from runtime.stores.postgres.database import Unavailable
         from runtime.stores.postgres.schema.roles import prepare
+        from runtime.stores.postgres.schema.series import list_databases
         from runtime.stores.store import StoreUnusable
 
         url = self.service_url_of(DATABASE)
         try:
-            await prepare(self.url, url, system)
+            for series in dict.fromkeys(list_databases(system, engine).values()):
+                await prepare(self.url, url, series)
         except (Unavailable, StoreUnusable) as error:
-            raise EmbeddedError(f"PostgreSQL cannot be made ready for {system}: {error}.") from None
+            raise EmbeddedError(f"PostgreSQL cannot be made ready for {system.name}: {error}.") from None
         return url
 
     def prepare(self) -> None:

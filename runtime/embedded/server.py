@@ -15,6 +15,7 @@ from pathlib import Path
 from runtime.embedded import exec_child
 from runtime.embedded.ports import LOOPBACK, allocate_ports
 from runtime.embedded.programs import EmbeddedError
+from runtime.model.system import System
 
 _PATIENCE = 60.0
 _PAUSE = 0.02
@@ -60,8 +61,9 @@ class EmbeddedServer:
         """Further variables for its clients, beside the URL."""
         return {}
 
-    async def provision(self, system: str) -> str:  # noqa: ARG002  # for those that have something to make ready
-        """Prepare the server for a system; return the URL for its nodes."""
+    async def provision(self, system: System, engine: str | None) -> str:
+        """Prepare the server for a system whose entities an engine keeps; return the URL for its nodes."""
+        del system, engine
         return self.url
 
     def prepare(self) -> None:

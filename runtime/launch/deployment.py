@@ -104,7 +104,7 @@ class Launched:
         self._tls = tls
         self._patience = patience
         self._report: Report = tell or (lambda _line: None)
-        self.servers = Servers(self.system.name, self.deployment, data, self._report)
+        self.servers = Servers(self.system, self.deployment, data, self._report)
         self._buckets = Buckets(self.system, settings)
         self._ports = ReservedPorts()
         self._credentials: RunCredentials | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime.launch.errors import LaunchError
-from runtime.model.system import Deployment
+from runtime.model.system import Deployment, System
 
 if TYPE_CHECKING:
     from runtime.embedded.server import EmbeddedServer
@@ -21,7 +21,7 @@ Report = Callable[[str], None]
 class Servers:
     """The embedded servers of one run. Without a data folder, a temporary one is removed after the run."""
 
-    def __init__(self, system: str, deployment: Deployment, folder: Path | None, report: Report) -> None:
+    def __init__(self, system: System, deployment: Deployment, folder: Path | None, report: Report) -> None:
         self._system = system
         self._deployment = deployment
         self._folder = folder
@@ -54,7 +54,7 @@ class Servers:
                 server.spawn()
                 self._running[name] = server
                 await asyncio.to_thread(server.wait)
-                url = await server.provision(self._system)
+                url = await server.provision(self._system, self._deployment.engine)
             except EmbeddedError as error:
                 raise LaunchError(f"{error}\nSet {variable} to use a server that runs already.") from None
             self._report(server.describe(name))

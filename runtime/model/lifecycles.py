@@ -262,6 +262,8 @@ class Kept(Struct, frozen=True):
     table: str
     history: str
     unique: tuple[str, ...] = ()
+    folder: str = "sql"
+    """The folder of the generated SQL, which has its own series of migrations."""
     unique_for: Mapping[str, str] = field(default_factory=dict)
     """Fields that no two entities share for some time, and the variable with the seconds."""
     indexes: Mapping[str, Index] = field(default_factory=dict)

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Collection, Coroutine, Iterator, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from runtime.call.context import Call
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
@@ -30,12 +32,15 @@ class Stores:
         engine: str | None = None,
         blocking: bool = False,
     ) -> None:
-        self._system = system
+        self._storage = system.storage.get(engine or "", {})
+        self._engine_name = engine
+        # An engine may look at other entities than that of a store, so it gets all as they are kept here.
+        placed = {name: self._place(each) for name, each in system.lifecycles.items()}
+        self._system = system = replace(system, lifecycles=placed)
         self._world = world
         self._metrics = metrics
         self._values = values
         self._context = EngineContext(system, world, metrics, values, f"{system.name} {node}", blocking)
-        self._engine_name = engine
         self._engines: dict[str, Engine] = {}
 
     def engine_of(self, lifecycle: Lifecycle) -> str:
@@ -74,7 +79,7 @@ class Stores:
         """Iterate over what a component drives by the clock, a loop for each clock, and what else it runs."""
         clocks: dict[str, list[tuple[bool, Sweep]]] = {}
         for lifecycle in self._system.lifecycles.values():
-            for due, sweep in self._engine(lifecycle).sweeps(self._place(lifecycle), component):
+            for due, sweep in self._engine(lifecycle).sweeps(lifecycle, component):
                 clocks.setdefault(due.every, []).append((due.holder_in is not None, sweep))
         delayed = {clock for engine in self._engines.values() for clock in engine.delayed_clocks()}
         for every, found in clocks.items():
@@ -90,7 +95,7 @@ class Stores:
 
     def _place(self, lifecycle: Lifecycle) -> Lifecycle:
         """Return a lifecycle with its storage in the engine of the deployment."""
-        storage = self._system.storage.get(self._engine_name or "", {}).get(lifecycle.entity)
+        storage = self._storage.get(lifecycle.entity)
         return lifecycle if storage is None else lifecycle.kept_by(storage)
 
     def _engine(self, lifecycle: Lifecycle) -> Engine:

@@ -1,15 +1,21 @@
-"""Deployments on other engines: the same handlers, lifecycles and interfaces without Redis and PostgreSQL."""
+"""Deployments on other engines: the same handlers, lifecycles and interfaces without Redis."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from generated.priority.system import SYSTEM
+from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.stores.postgres.schema.roles import prepare
+from tests.orchestrator.conftest import make_database
 from tests.support.priority.stack import (
     BRISK,
+    Node,
     Queue,
     Servers,
     Stack,
@@ -18,16 +24,16 @@ from tests.support.priority.stack import (
     wait_until,
 )
 
-ENGINES = ("memory", "sqlite")
-NO_SERVERS = Servers("", "", redis=Path())
-"""There is nothing that a node could connect to."""
+ENGINES = ("memory", "postgres", "sqlite")
+DURABLE = ("postgres", "sqlite")
 
 
-class NoServers(Stack):
-    """Processes without servers around them."""
+class OnEngine(Stack):
+    """Processes of the deployment of an engine, without a Redis; the database is that of their own role."""
 
-    def __init__(self, logs: Path, engine: str) -> None:
-        super().__init__(NO_SERVERS, logs)
+    def __init__(self, logs: Path, engine: str, postgres: EmbeddedPostgres) -> None:
+        database = prepare_database(postgres) if engine == "postgres" else ""
+        super().__init__(Servers("", database, redis=Path()), logs)
         self._engine, self._file = engine, logs / "tasks.db"
 
     def __exit__(self, *_: object) -> None:
@@ -36,17 +42,31 @@ class NoServers(Stack):
         for node in self.nodes:
             node.discard()
 
-    def begin_api(self) -> Queue:
-        """An API that is ready, as its callers see it."""
+    def begin(self, name: str, **settings: str) -> Node:
+        """A node that is ready, with all periodic work."""
         path = {"DATABASE_PATH": str(self._file)} if self._engine == "sqlite" else {}
-        return self.queue(self.add("api", deployment=self._engine, intervals=BRISK, **path))
+        return self.add(name, deployment=self._engine, intervals=BRISK, **path, **settings)
+
+    def begin_api(self, **settings: str) -> Queue:
+        """An API that is ready, as its callers see it."""
+        return self.queue(self.begin("api", **settings))
+
+
+def prepare_database(postgres: EmbeddedPostgres) -> str:
+    """Create a database with the tables of the tasks; return its address for the role of the service."""
+    owner = make_database(postgres)
+    service = postgres.service_url_of(owner.rpartition("/")[2])
+    asyncio.run(prepare(owner, service, "priority/postgres"))
+    return service
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def queue(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
+def queue(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, postgres: EmbeddedPostgres
+) -> Iterator[Queue]:
     """A queue on each engine. Each test uses a capability of its own, so that it gets only its own tasks."""
-    with NoServers(tmp_path_factory.mktemp(request.param), request.param) as stack:
-        yield stack.begin_api()
+    with OnEngine(tmp_path_factory.mktemp(request.param), request.param, postgres) as stack:
+        yield stack.begin_api(LOW_TO_MEDIUM_SECONDS="1", MEDIUM_TO_HIGH_SECONDS="1")
 
 
 def test_the_interfaces_are_those_of_the_system() -> None:
@@ -101,9 +121,26 @@ def test_a_cancelled_task_is_not_claimed(queue: Queue) -> None:
     assert queue.poll(worker, 1) == [] and queue.status(task) == "cancelled"
 
 
-def test_accepted_tasks_outlive_the_process_in_a_file(tmp_path: Path) -> None:
+def test_tasks_rise_with_their_age(queue: Queue) -> None:
+    task = queue.submit(priority="low", required_capabilities=["age"])
+    wait_until(lambda: queue.get(task)["effective_priority"] == "high", "it has waited for long")
+    assert queue.get(task)["priority"] == "low"
+
+
+def test_a_task_changes_hands_when_its_worker_is_lost(queue: Queue) -> None:
+    """A worker that says nothing any more is dead, and what it ran is claimed by another."""
+    task = queue.submit(required_capabilities=["lost"], timeout_seconds=2)
+    first, second = queue.register("lost"), queue.register("lost")
+    assert queue.claim(first)["task_id"] == task
+    again = wait_until(lambda: queue.poll(second, 1), "the task is over its time")[0]
+    assert (again["task_id"], again["attempt"]) == (task, 2)
+    queue.complete(second, again)
+
+
+@pytest.mark.parametrize("engine", DURABLE)
+def test_accepted_tasks_outlive_the_process(engine: str, tmp_path: Path, postgres: EmbeddedPostgres) -> None:
     """Killed with tasks that wait and one that runs; its lease, and all of them, are there afterwards."""
-    with NoServers(tmp_path, "sqlite") as stack:
+    with OnEngine(tmp_path, engine, postgres) as stack:
         queue = stack.begin_api()
         ids = [queue.submit() for _ in range(5)]
         worker = queue.register()
@@ -113,3 +150,37 @@ def test_accepted_tasks_outlive_the_process_in_a_file(tmp_path: Path) -> None:
         queue.complete(worker, claimed)
         assert {queue.status(each) for each in ids} == {"completed", "queued"}
         assert queue.status(claimed["task_id"]) == "completed"
+
+
+def test_a_killed_worker_loses_no_task_in_a_database(tmp_path: Path, postgres: EmbeddedPostgres) -> None:
+    """It has the store itself. What it ran is run again by the one that follows, and each task ends once."""
+    with OnEngine(tmp_path, "postgres", postgres) as stack:
+        queue = stack.begin_api(WORKER_DEAD_SECONDS="1")
+        worker = stack.begin("worker")
+        ids = [queue.submit("sleep", parameters={"seconds": 0.2}, max_retries=9) for _ in range(20)]
+        wait_until(lambda: "completed" in {queue.status(each) for each in ids}, "it has begun")
+        worker.kill()
+        assert {queue.status(each) for each in ids} > {"completed"}
+        worker.start()
+        wait_until(lambda: {queue.status(each) for each in ids} == {"completed"}, "all have ended")
+
+
+def test_two_processes_never_claim_the_same_task(tmp_path: Path, postgres: EmbeddedPostgres) -> None:
+    with OnEngine(tmp_path, "postgres", postgres) as stack:
+        queues = [stack.begin_api() for _ in range(2)]
+        ids = [queues[0].submit() for _ in range(60)]
+        workers = [(queue, queue.register(capacity=30)) for queue in queues for _ in range(2)]
+        with ThreadPoolExecutor(len(workers)) as pool:
+            runs = [pool.submit(claim_all, *each) for each in workers]
+            claimed = [task for each in runs for task in each.result()]
+        assert sorted(claimed) == sorted(ids)
+
+
+def claim_all(queue: Queue, worker: str) -> list[str]:
+    """Claim tasks, some at a time, until there are none."""
+    claimed: list[str] = []
+    while tasks := queue.poll(worker, 3):
+        for each in tasks:
+            queue.complete(worker, each)
+        claimed += [each["task_id"] for each in tasks]
+    return claimed

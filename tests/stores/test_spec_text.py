@@ -11,9 +11,9 @@ from tests.support.stores.lifecycles import ALL, ERRAND
 from tests.support.stores.random_lifecycles import VARIABLES as DRAWN_VARIABLES
 from tests.support.stores.random_lifecycles import draw_lifecycle
 from tests.support.stores.records import VARIABLES, ErrandRecord
-from tests.support.stores.spec_text import EMITTERS, PENDING, compile_lifecycle
+from tests.support.stores.spec_text import EMITTERS, compile_lifecycle
 
-ENGINES = sorted(EMITTERS.keys() & PENDING.keys())
+ENGINES = sorted(EMITTERS)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -18,6 +18,7 @@ from codegen.emit.deploy.image import (
 )
 from codegen.emit.deploy.wiring import NodeSetting, Peer, Port, to_dns_name
 from codegen.emit.deploy.yaml_text import dump_scalar
+from codegen.emit.postgres.postgres_files import name_series
 from codegen.language.deployments import Deployment, Node
 from codegen.source.spec import Spec
 
@@ -104,14 +105,17 @@ def _render_compose(spec: Spec, name: str, deployment: Deployment) -> str:
         stop_after_s=wiring.compute_stop_timeout_s(spec),
         timing=deployment.healthcheck,
         nodes=nodes,
-        buckets=_list_bucket_settings(spec, deployment) if "s3" in deployment.servers else None,
+        buckets=_list_bucket_settings(spec, deployment) if "s3" in spec.servers_of(deployment) else None,
         buckets_name=BUCKETS_SERVICE,
-        schema=_list_migration_settings(spec, deployment) if "postgres" in deployment.servers else None,
+        schema=_list_migration_settings(spec, deployment)
+        if "postgres" in spec.servers_of(deployment)
+        else None,
         schema_name=MIGRATION_SERVICE,
-        servers=[servers.SERVERS[each] for each in deployment.servers],
+        schema_series=name_series(spec, deployment),
+        servers=[servers.SERVERS[each] for each in spec.servers_of(deployment)],
         data=wiring.DATA,
         volumes=[
-            *(servers.SERVERS[each].host for each in deployment.servers),
+            *(servers.SERVERS[each].host for each in spec.servers_of(deployment)),
             *(replica.volume for node in nodes for replica in node.replicas if replica.volume),
             *(["results"] if deployment.load_generator else []),
         ],

@@ -31,7 +31,7 @@ def render_env_example(spec: Spec, name: str, deployment: Deployment) -> str:
         spec,
         title=join_lines(deployment.title),
         entries=[
-            *_list_server_entries(deployment),
+            *_list_server_entries(spec, deployment),
             *_list_setting_entries(spec, deployment),
             *_list_port_entries(spec, deployment),
             *_list_compose_entries(spec, name),
@@ -41,11 +41,11 @@ def render_env_example(spec: Spec, name: str, deployment: Deployment) -> str:
     )
 
 
-def _list_server_entries(deployment: Deployment) -> list[EnvEntry]:
+def _list_server_entries(spec: Spec, deployment: Deployment) -> list[EnvEntry]:
     """List the credentials and the options of the servers that are part of a deployment."""
     secrets = [
         EnvEntry(variable, f"{subject} the {name} server, which you choose (letters and digits, required).")
-        for name in deployment.servers
+        for name in spec.servers_of(deployment)
         for subject, variable in (
             ("Key of", SERVERS[name].user),
             ("Password of", SERVERS[name].password),
@@ -55,7 +55,7 @@ def _list_server_entries(deployment: Deployment) -> list[EnvEntry]:
     ]
     options = [
         EnvEntry(variable, meaning, default)
-        for name in deployment.servers
+        for name in spec.servers_of(deployment)
         for variable, (default, meaning) in SERVERS[name].options.items()
     ]
     return secrets + options
@@ -66,7 +66,7 @@ def _list_setting_entries(spec: Spec, deployment: Deployment) -> list[EnvEntry]:
     for node, row in _list_settings(spec, deployment):
         name = wiring.name_compose_variable(node, deployment.nodes[node], row)
         is_credential = any(
-            name in (SERVERS[each].user, SERVERS[each].password) for each in deployment.servers
+            name in (SERVERS[each].user, SERVERS[each].password) for each in spec.servers_of(deployment)
         )
         if row.kind in ("default", "open", "required") and not is_credential:
             found.setdefault(name, EnvEntry(name, describe_variable(row.variable), _quote_value(row.value)))

@@ -98,6 +98,6 @@ def _build_workload(
     else:
         # A node may be the only owner of its data, so the old pod stops before the new one starts, unless
         # servers have the data.
-        alone = node.replicas == 1 and not deployment.servers
+        alone = node.replicas == 1 and not spec.servers_of(deployment)
         strategy = {"strategy": {"type": "Recreate"}} if alone else {}
         yield {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": strategy | common}

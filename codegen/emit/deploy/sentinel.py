@@ -13,13 +13,13 @@ from codegen.source.spec import Spec
 def emit(spec: Spec) -> Iterator[Artefact]:
     """Emit `compose.sentinel.yaml` beside the compose file of each deployment with a Redis."""
     for name, deployment in spec.deployments.root.items():
-        if deployment.in_containers and servers.has_redis(deployment):
+        if deployment.in_containers and servers.has_redis(spec, deployment):
             path = f"generated/{spec.name}/deploy/{name}/compose.sentinel.yaml"
             yield Artefact(path, _render_compose(spec, deployment))
 
 
 def _render_compose(spec: Spec, deployment: Deployment) -> str:
-    variable = deployment.servers["redis"]
+    variable = spec.servers_of(deployment)["redis"]
     return render_template(
         "deploy/compose.sentinel.yaml.j2",
         spec,

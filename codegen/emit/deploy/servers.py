@@ -130,9 +130,9 @@ def list_bucket_variables(spec: Spec) -> set[str]:
     return {server.user, server.password, *found, *(each.retires.days for each in buckets if each.retires)}
 
 
-def has_redis(deployment: Deployment) -> bool:
+def has_redis(spec: Spec, deployment: Deployment) -> bool:
     """Whether a Redis is part of the deployment, so that it can run with sentinels."""
-    return "redis" in deployment.servers
+    return "redis" in spec.servers_of(deployment)
 
 
 def format_password(name: str) -> str:

@@ -79,7 +79,7 @@ def list_settings(spec: Spec, deployment: Deployment, node_name: str) -> Iterato
     for name, variable in spec.variables_of(deployment, node_name).items():
         is_discovered = variable.default_from is not None and node.replicas > 1
         if not is_discovered and variable not in _list_idle_tokens(spec, node):
-            yield _build_setting(deployment, node_name, node, name, variable)
+            yield _build_setting(spec, deployment, node_name, node, name, variable)
 
 
 def _list_idle_tokens(spec: Spec, node: Node) -> list[Variable]:
@@ -96,13 +96,13 @@ def _list_idle_tokens(spec: Spec, node: Node) -> list[Variable]:
 
 
 def _build_setting(
-    deployment: Deployment, node_name: str, node: Node, name: str, variable: Variable
+    spec: Spec, deployment: Deployment, node_name: str, node: Node, name: str, variable: Variable
 ) -> NodeSetting:
     routing = deployment.routing
     default = node.defaults.get(name, variable.default)
     if variable.role in FILES:
         return NodeSetting(name, variable, "file", FILES[variable.role])
-    for server, url in deployment.servers.items():
+    for server, url in spec.servers_of(deployment).items():
         if name == url:
             return NodeSetting(name, variable, "server", server)
     if name in node.upstreams:

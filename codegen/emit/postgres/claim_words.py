@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from codegen.emit.postgres.postgres_entity import KeptEntity
 
 _PLACEHOLDER = re.compile(r"{(\w+)}")
+_UUID = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
+"""What every key of type uuid looks like."""
 
 
 def index_fields(index: Index) -> list[str]:
@@ -128,9 +130,17 @@ class ClaimWords:
         assert other is not None
         assert other.lease is not None
         state = quoted(other.lease.state)
-        return (
-            f"{other.table} AS held WHERE held.{other.lease.owner} = {key} AND held.{other.status} = {state}"
-        )
+        # Names of owners are text, whatever the keys of those who may be one are.
+        owner = f"held.{other.lease.owner} = {key}::text"
+        return f"{other.table} AS held WHERE {owner} AND held.{other.status} = {state}"
+
+    def is_holder(self, owner: str) -> str:
+        """The condition of being the holder of a name, by the index of the holder's keys."""
+        holder = self._entity.holder
+        assert holder is not None
+        if holder.key_type == "uuid":
+            owner = f"CASE WHEN {owner} ~ {quoted(_UUID)} THEN {owner}::uuid END"
+        return f"holder.{holder.key} = {owner}"
 
     def _due_time(self, due: Due, p: Parameter) -> str:
         """The time before which something is overdue: a clock that is asked once is looked up in an index."""

@@ -117,7 +117,7 @@ def histories(spec: Spec) -> dict[str, History]:
     }
 
 
-def emit(spec: Spec) -> Iterator[Artefact]:
+def emit(spec: Spec, folder: str) -> Iterator[Artefact]:
     """The statements of each; the schema goes with that of all other tables."""
     for name, history in histories(spec).items():
         text = render_template(
@@ -128,7 +128,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
             arrays=_arrays,
             values=_values,
         )
-        yield Artefact(f"generated/{spec.name}/sql/{name}.sql", text)
+        yield Artefact(f"{folder}/{name}.sql", text)
 
 
 def history_schema(spec: Spec, name: str) -> str:

@@ -40,6 +40,14 @@ class KeptEntity(PostgresWords):
         """What whoever creates an entity says of it; the store writes the others."""
         return [each for each in self.columns if each.field not in self.guarded]
 
+    @property
+    def inserted_columns(self) -> list[str]:
+        """What the role of the service may say of a new entity: all, where a step of the engine makes it."""
+        on_access = any(due.on_access for _, due in self.clocks.values())
+        if self.has_quick_creation and not self.forgets_ended and not on_access:
+            return [*(each.name for each in self.given_columns), self.status]
+        return [each.name for each in self.columns]
+
     @cached_property
     def guarded(self) -> set[str]:
         """Fields that only creation and changes write."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +13,51 @@ from codegen.emit.postgres.history import emit as emit_histories
 from codegen.emit.postgres.history import histories, history_schema
 from codegen.emit.postgres.postgres_entity import KeptEntity
 from codegen.emit.python.records import select_postgres_entities
+from codegen.language.deployments import Deployment
 from codegen.language.lifecycle import Transition
 from codegen.source.spec import Spec
 
-MIGRATIONS = "spec/migrations"
-"""Where the accepted migrations of each system are; they are copied beside the other SQL."""
+FOLDERS = {"sql": "spec/migrations/{system}", "postgres": "spec/migrations/{system}/postgres"}
+"""Folders of the generated SQL, and where the accepted migrations of each are, which are copied there.
+
+`sql` has what PostgreSQL keeps by default, and `postgres` all entities, where a deployment keeps them there.
+"""
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
+    yield from _emit_folder(spec, "sql")
+    yield from _emit_folder(in_deployments(spec), "postgres")
+
+
+def name_series(spec: Spec, deployment: Deployment) -> str:
+    """Name the series of migrations that a deployment needs."""
+    is_moved = deployment.engine == "postgres" and "postgres" in spec.moved_to
+    return f"{spec.name}/postgres" if is_moved else spec.name
+
+
+def in_deployments(spec: Spec) -> Spec:
+    """Return the spec as PostgreSQL keeps it in deployments that say so; without entities if none does."""
+    if "postgres" in spec.moved_to:
+        return spec.placed_by("postgres")
+    return replace(spec, lifecycle=spec.lifecycle.model_copy(update={"entities": {}}))
+
+
+def _emit_folder(spec: Spec, folder_name: str) -> Iterator[Artefact]:
     kept = {name: KeptEntity(spec, name, row) for name, row in select_postgres_entities(spec).items()}
     if not kept and not histories(spec):
         return
-    folder = f"generated/{spec.name}/sql"
+    folder = f"generated/{spec.name}/{folder_name}"
     yield Artefact(f"{folder}/schema.sql", schema(spec))
     granted = render_template(
-        "postgres/schema/grants.sql.j2", spec, kept=[*kept.values()], histories=[*histories(spec).values()]
+        "postgres/schema/grants.sql.j2",
+        spec,
+        kept=[*kept.values()],
+        histories=[*histories(spec).values()],
+        # Handlers that were written for another engine may write fields that no edge owns.
+        updates=folder_name == "postgres",
     )
     yield Artefact(f"{folder}/grants.sql", granted)
-    yield from emit_histories(spec)
+    yield from emit_histories(spec, folder)
     for name, entity in kept.items():
         text = "\n".join(statements(spec, entity))
         header = render_template("postgres/schema/header.sql.j2", spec, entity=entity)
@@ -39,8 +66,10 @@ def emit(spec: Spec) -> Iterator[Artefact]:
 
 def emit_migrations(spec: Spec, root: Path) -> Iterator[Artefact]:
     """The accepted migrations, where the running service finds them."""
-    for path in sorted((root / MIGRATIONS / spec.name).glob("*.sql")):
-        yield Artefact(f"generated/{spec.name}/sql/migrations/{path.name}", path.read_text(encoding="utf-8"))
+    for folder, accepted in FOLDERS.items():
+        for path in sorted((root / accepted.format(system=spec.name)).glob("*.sql")):
+            target = f"generated/{spec.name}/{folder}/migrations/{path.name}"
+            yield Artefact(target, path.read_text(encoding="utf-8"))
 
 
 def schema(spec: Spec) -> str:

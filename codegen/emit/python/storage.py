@@ -6,26 +6,31 @@ from collections.abc import Iterator
 
 from codegen.emit.artefact import Artefact, render_template
 from codegen.emit.python.lifecycle import describe_fields, list_enum_values, list_states
+from codegen.language.lifecycle import Entity
 from codegen.source.spec import Spec
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
     if not has_storage(spec):
         return
-    moved = spec.on_sqlite()
-    entities = {
-        name: (row, list_states(moved, row), describe_fields(moved, row.record).words[row.status])
-        for name, row in moved.lifecycle.entities.items()
-    }
+    engines = {engine: _list_entities(spec.placed_by(engine)) for engine in spec.moved_to}
     text = render_template(
         "python/lifecycle/storage.py.j2",
-        moved,
-        engines={"sqlite": entities},
-        imported=sorted(list_enum_values(moved)),
+        spec,
+        engines=engines,
+        imported=sorted(list_enum_values(spec)),
     )
     yield Artefact(f"generated/{spec.name}/storage.py", text)
 
 
 def has_storage(spec: Spec) -> bool:
     """Whether a deployment names an engine with physical names of its own."""
-    return any(each.engine == "sqlite" for each in spec.deployments.root.values())
+    return bool(spec.moved_to)
+
+
+def _list_entities(moved: Spec) -> dict[str, tuple[Entity, list[str], dict[str, str]]]:
+    """List the entities with their states, and what each state is called in the storage."""
+    return {
+        name: (row, list_states(moved, row), describe_fields(moved, row.record).words[row.status])
+        for name, row in moved.lifecycle.entities.items()
+    }

@@ -15,7 +15,7 @@ MIGRATIONS = "spec/migrations/{system}/sqlite"
 
 def entities(spec: Spec) -> dict[str, SqliteEntity]:
     """The entities that a file keeps, by default or in some deployment."""
-    spec = spec.on_sqlite()
+    spec = spec.placed_by("sqlite")
     return {
         name: SqliteEntity(spec, name, row) for name, row in spec.lifecycle.entities.items() if row.in_sqlite
     }

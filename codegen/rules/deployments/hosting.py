@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from codegen.language.deployments import Deployment
+from codegen.rules.deployments.engines import ONE_PROCESS
 from codegen.rules.environment.variables import find_problem, parse_default
 from codegen.rules.lookup import find_public_methods, format_list
 from codegen.rules.rule import Finding, report_unknown, rule
@@ -57,14 +58,8 @@ def check_components_hosted(spec: Spec) -> Iterator[Finding]:
     spreads=True,
 )
 def check_hosts_unique(spec: Spec) -> Iterator[Finding]:
-    rows = spec.lifecycle.entities.values()
-    in_servers = {row.held_by for row in rows if row.in_postgres or row.in_redis}
-    in_files = {row.held_by for row in rows if row.in_sqlite}
-    exclusive = in_files | {row.held_by for row in rows if row.kept_in is None}
-    exclusive |= {
-        name for name, row in spec.services.components.items() if row.serves and name not in in_servers
-    }
     for name, deployment in spec.deployments.root.items():
+        exclusive, in_files = _find_exclusive_components(spec, deployment)
         first: dict[str, str] = {}
         for node_name, node in deployment.nodes.items():
             for index, component in enumerate(node.hosts):
@@ -77,47 +72,14 @@ def check_hosts_unique(spec: Spec) -> Iterator[Finding]:
                     yield Finding(place, message, f"Leave it to one of them{more}.")
 
 
-@rule(
-    "E742",
-    "The engine of a deployment belongs to one process, and components that need it are in several.",
-    wrong="engine: memory\nnodes: {desk: {hosts: [desk]}, clerk: {hosts: [clerk]}}  # both have the orders",
-    right="engine: memory\nnodes: {desk: {hosts: [desk, clerk]}}",
-    needs=("deployments", "lifecycle"),
-)
-def check_memory_in_one_process(spec: Spec) -> Iterator[Finding]:
-    for name, deployment in spec.deployments.root.items():
-        if deployment.engine is None:
-            continue
-        for entity, row in spec.lifecycle.entities.items():
-            holders = {row.held_by, *row.shared_with}
-            nodes = {
-                each: node for each, node in deployment.nodes.items() if not holders.isdisjoint(node.hosts)
-            }
-            if len(nodes) == 1 and all(node.replicas == 1 for node in nodes.values()):
-                continue
-            where = format_list([f"{each} x {node.replicas}" for each, node in nodes.items()])
-            place = "in memory" if deployment.engine == "memory" else "in a file of one process"
-            message = f"'{name}' keeps each {entity} {place}, but its components are in {where}."
-            hint = f"Let one node with one replica host {format_list(sorted(holders))}."
-            yield Finding(spec.place("deployments", name, "engine"), message, hint)
-
-
-@rule(
-    "E743",
-    "The engine of a deployment needs a variable that is not defined.",
-    wrong="engine: sqlite  # and environment.yaml has no DATABASE_PATH",
-    right="DATABASE_PATH: {type: data_path, default: desk.db, read_by: [desk], doc: The database file.}",
-    needs=("deployments", "environment", "lifecycle"),
-)
-def check_engine_variables(spec: Spec) -> Iterator[Finding]:
-    moved = spec.on_sqlite()
-    for name, deployment in spec.deployments.root.items():
-        kept = [row.in_sqlite for row in moved.lifecycle.entities.values() if row.in_sqlite is not None]
-        paths = sorted({each.path for each in kept} - spec.environment.variables.keys())
-        if deployment.engine == "sqlite" and paths:
-            message = f"'{name}' keeps its entities in the file of '{paths[0]}', which is not defined."
-            hint = f"Add {paths[0]} of type data_path to environment.yaml."
-            yield Finding(spec.place("deployments", name, "engine"), message, hint)
+def _find_exclusive_components(spec: Spec, deployment: Deployment) -> tuple[set[str], set[str]]:
+    """Find the components that one node of a deployment may host, and those among them that own a file."""
+    is_elsewhere = deployment.engine is not None and deployment.engine not in ONE_PROCESS
+    rows = (spec.placed_by(deployment.engine) if is_elsewhere else spec).lifecycle.entities.values()
+    in_servers = {row.held_by for row in rows if row.in_postgres or row.in_redis}
+    in_files = {row.held_by for row in rows if row.in_sqlite}
+    served = {name for name, row in spec.services.components.items() if row.serves and name not in in_servers}
+    return in_files | served | {row.held_by for row in rows if row.kept_in is None}, in_files
 
 
 @rule(

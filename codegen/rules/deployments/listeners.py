@@ -146,8 +146,9 @@ def _has_certificate_always(spec: Spec, deployment: Deployment, node_name: str) 
 )
 def check_servers_used(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
+        placed = spec.placed_by(deployment.engine)
         for server, variable in deployment.servers.items():
-            known = list(dict.fromkeys(url for store, url in _iter_servers(spec) if store == server))
+            known = list(dict.fromkeys(url for store, url in _iter_servers(placed) if store == server))
             place = spec.place("deployments", name, "servers", server)
             lack = "where no entity is kept"
             yield from report_unknown(
@@ -158,9 +159,5 @@ def check_servers_used(spec: Spec) -> Iterator[Finding]:
 def _iter_servers(spec: Spec) -> Iterator[tuple[str, str]]:
     """Iterate over the stores of all entities, each with the variable of its address."""
     for entity in spec.lifecycle.entities.values():
-        if server := entity.in_postgres or entity.in_redis:
-            yield server.store, server.url
-        if entity.in_s3:
-            yield "s3", entity.in_s3.endpoint
-        if entity.in_redis and entity.in_redis.outbox:
-            yield "postgres", entity.in_redis.outbox.url
+        if entity.kept_in:
+            yield from entity.kept_in.servers.items()

@@ -106,8 +106,8 @@ def check_discovery(spec: Spec) -> Iterator[Finding]:
 )
 def check_sqlite_replicas(spec: Spec) -> Iterator[Finding]:
     owners = {row.held_by: name for name, row in spec.lifecycle.entities.items() if row.in_sqlite}
-    for path, _, node_name, node in _iter_nodes(spec):
-        for component in node.hosts:
+    for path, deployment, node_name, node in _iter_nodes(spec):
+        for component in node.hosts if deployment.engine is None else ():
             if component in owners and node.replicas > 1:
                 many = f"There are {node.replicas} of '{node_name}'"
                 message = f"{many}, but one process owns the file of every {owners[component]}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.language.lifecycle import Entity, Transition
+from codegen.language.lifecycle import Entity
 from codegen.rules.environment.variables import find_problem
 from codegen.rules.lifecycle.entity_changes import iter_due_changes
 from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
@@ -53,6 +53,8 @@ def check_numeric_settings(spec: Spec) -> Iterator[Finding]:
 )
 def check_due_components(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
+        # What one process owns is swept there, whichever of its components drives the clock.
+        is_owned = entity.kept_in is None or entity.in_sqlite is not None
         for path, edge, by, _, due in iter_due_changes(entity):
             place = spec.place("lifecycle", "entities", name, *path, "by")
             component, row = due.by, entity.transitions.get(edge)
@@ -65,7 +67,7 @@ def check_due_components(spec: Spec) -> Iterator[Finding]:
             elif component not in by:
                 message = f"'{edge}' is driven by {component}, who may not do it."
                 yield Finding(place, message, f"Add {component} to 'by', or name one of {', '.join(by)}.")
-            elif component not in list_holders(entity) and (by_method or entity.in_redis or entity.in_s3):
+            elif component not in list_holders(entity) and (by_method or not is_owned):
                 message = f"'{edge}' is driven by {component}, which does not hold a {name}."
                 yield Finding(place, message, f"Add {component} to 'shared_with'.")
         repairs = entity.in_s3.repairs if entity.in_s3 else None
@@ -102,39 +104,29 @@ def check_settings_read(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E237",
-    "An edge is due at something that is no time, or that is not set while entities are in its source state.",
-    wrong="serve_again: {from: COOLING, due: {at: oven_until, …}}  # which is only set in BAKING",
+    "An edge is due at something that is no time.",
+    wrong="serve_again: {from: COOLING, due: {at: round, …}}  # which is a number",
     right="serve_again: {from: COOLING, due: {at: again_at, …}}  # until when it waits in COOLING",
     needs=("lifecycle", "types"),
     spreads=True,
 )
 def check_due_times(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
-        for path, edge, _, states, due in iter_due_changes(entity):
+        for path, edge, _, _, due in iter_due_changes(entity):
             if (field := due.at) is None:
                 continue
             here = (name, *path, "at")
             place = spec.place("lifecycle", "entities", *here)
             if field not in record:
                 yield from report_unknown_field(spec, here, entity, field, record, f"'{edge}' is due at")
-            elif is_other_type(spec, record[field], "timestamp", *(("uint64",) if entity.in_sqlite else ())):
+            elif is_other_type(spec, record[field], "timestamp", *_milliseconds(entity)):
                 message = f"'{edge}' is due at '{field}', which is of type {record[field].type}."
                 yield Finding(place, message, "Name a timestamp.")
-            elif (
-                record[field].optional
-                and not entity.in_redis
-                and field not in _list_state_times(entity, states[0])
-            ):
-                message = f"'{edge}' is due at '{field}', which is not set in {states[0]}."
-                yield Finding(
-                    place, message, "Name a time that is always there, or the end of its wait or lease."
-                )
 
 
-def _list_state_times(entity: Entity, state: str) -> set[str]:
-    """List the times that are set only while an entity is in a state: the end of a lease or a wait."""
-    found = {edge.waits.until for edge in entity.transitions.values() if edge.waits and edge.to == state}
-    return found | {entity.lease.expires} if entity.lease and entity.lease.state == state else found
+def _milliseconds(entity: Entity) -> tuple[str, ...]:
+    """The type of times in milliseconds, where the store of an entity compares them as times."""
+    return ("uint64",) if entity.in_sql else ()
 
 
 @rule(
@@ -156,7 +148,7 @@ def check_dead_letter_edges(spec: Spec) -> Iterator[Finding]:
                 yield from report_unknown(spec, place, f"'{edge}' gives up with", row.gives_up.with_, known)
                 continue
             not_permitted = [actor for actor in row.by if actor not in end.by]
-            starts = _list_dead_letter_sources(entity, row)
+            starts = [row.to, row.from_]  # The state in which its last failure leaves or finds it.
             if end.from_ not in starts:
                 message = f"'{edge}' gives up with '{row.gives_up.with_}', which leads on from {end.from_}."
                 yield Finding(place, message, f"Name a transition from {' or '.join(starts)}.")
@@ -164,15 +156,6 @@ def check_dead_letter_edges(spec: Spec) -> Iterator[Finding]:
                 names = format_list(not_permitted)
                 message = f"'{edge}' gives up with '{row.gives_up.with_}', which {names} may not do."
                 yield Finding(place, message, f"Add it to 'by' of '{row.gives_up.with_}'.")
-
-
-def _list_dead_letter_sources(entity: Entity, row: Transition) -> list[str]:
-    """List the states that an entity may be in at its last failure: the target of the edge, or its source."""
-    if entity.in_redis or entity.in_s3:
-        return [row.from_]
-    if entity.in_sqlite:
-        return [row.to, row.from_]
-    return [row.to, row.from_] if row.due else [row.to]
 
 
 @rule(
@@ -190,8 +173,7 @@ def check_backoff_ends(spec: Spec) -> Iterator[Finding]:
         due = {(state, each.due.at) for each in iter_due_changes(entity) for state in each.states}
         for edge, row in entity.transitions.items():
             claimed_by = entity.lease.oldest_by if entity.lease else None
-            waits_for_claims = entity.in_s3 or entity.in_sqlite
-            ends_by_itself = waits_for_claims and row.waits and row.waits.until == claimed_by
+            ends_by_itself = row.waits and row.waits.until == claimed_by
             if row.waits and (row.to, row.waits.until) not in due and not ends_by_itself:
                 place = spec.place("lifecycle", "entities", name, "transitions", edge, "waits", key=True)
                 until = row.waits.until

@@ -15,6 +15,7 @@ from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
 
 COUNTERS = ("uint32", "uint64")
+_NUMBERS = (*RANGES, "double", "float")
 _COUNTER = "the counter"
 _WAIT = "the end of the wait"
 _READ_ONLY = ("count", "less", "oldest_by", "renewed", "trace", "seconds", "limit", "only", "keyed_by")
@@ -56,8 +57,7 @@ def check_lease_end(spec: Spec) -> Iterator[Finding]:
         if (lease := entity.lease) is not None and bool(lease.expires) == bool(lease.renewed):
             place = spec.place("lifecycle", "entities", name, "lease", key=True)
             how = "by 'expires' and by 'renewed'" if lease.expires else "in no way"
-            hint = "Name the time at which it ends by 'expires'"
-            hint += ", or the time of the last sign of life by 'renewed'." if entity.in_sqlite else "."
+            hint = "Name its end by 'expires', or the time of the last sign of life by 'renewed'."
             yield Finding(place, f"The lease of a {name} ends {how}.", hint)
 
 
@@ -91,8 +91,7 @@ def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[
         yield ("revision",), "The number of writes", entity.revision, COUNTERS, False
     if persistence := entity.in_redis:
         yield ("kept_in", "sequence"), "The number of changes", persistence.sequence, COUNTERS, False
-    if entity.in_redis or entity.in_s3:
-        yield from _iter_read_fields(entity)
+    yield from _iter_read_fields(entity)
     if bucket := entity.in_s3:
         yield from _iter_bucket_fields(bucket)
     if lease := entity.lease:
@@ -104,17 +103,18 @@ def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[
         if lease.expires:
             yield ("lease", "expires"), "The end of the lease", lease.expires, ("timestamp",), True
         yield ("lease", "fence"), "The fence", lease.fence, COUNTERS, False
-        times = ("timestamp", "uint64") if entity.in_sqlite else ("timestamp",)
+        times = ("timestamp", "uint64") if entity.in_sql else ("timestamp",)
         if lease.renewed:
             yield ("lease", "renewed"), "The time of the last sign", lease.renewed, times, False
-        yield ("lease", "oldest_by"), "The age", lease.oldest_by, times, None if entity.in_sqlite else False
+        yield ("lease", "oldest_by"), "The age", lease.oldest_by, times, None if entity.in_sql else False
     for edge, row in entity.transitions.items():
         path = ("transitions", edge)
         if row.counts:
             yield (*path, "counts"), "The counter", row.counts, COUNTERS, False
         if row.waits:
-            # A bucket has no due transition that ends a wait: a claim compares the time itself.
-            optional = None if _is_age(entity, row.waits.until) else not entity.in_s3
+            # A claim compares the time by which it chooses; any other is unset when the wait has ended.
+            is_age = bool(entity.lease and entity.lease.oldest_by == row.waits.until)
+            optional = None if is_age else True
             yield (*path, "waits", "until"), "The end of the wait", row.waits.until, ("timestamp",), optional
             yield (*path, "waits", "count"), "The count of failures", row.waits.count, COUNTERS, False
         if row.gives_up:
@@ -122,11 +122,6 @@ def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[
             if row.gives_up.less:
                 less = row.gives_up.less
                 yield (*path, "gives_up", "less"), "The count of what was no failure", less, COUNTERS, False
-
-
-def _is_age(entity: Entity, field: str) -> bool:
-    """Whether a claim in SQLite waits for a time by which the next entity is chosen."""
-    return bool(entity.in_sqlite and entity.lease and entity.lease.oldest_by == field)
 
 
 def _iter_bucket_fields(
@@ -148,7 +143,7 @@ def _iter_read_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[st
     if entity.lease and not is_variable(seconds := entity.lease.seconds):
         # A field without a value is filled in when the entity is created.
         filled = None if seconds in entity.create.fills else False
-        yield ("lease", "seconds"), "The length of the lease", seconds, tuple(RANGES), filled
+        yield ("lease", "seconds"), "The length of the lease", seconds, _NUMBERS, filled
     for edge, row in entity.transitions.items():
         if row.gives_up and not is_variable(limit := row.gives_up.limit):
             filled = None if limit in entity.create.fills else False
@@ -161,7 +156,8 @@ def _check_field_type(
 ) -> Iterator[Finding]:
     place = spec.place("lifecycle", "entities", *here)
     if is_other_type(spec, row, *types):
-        kind = "whole number" if len(types) > len(COUNTERS) else " or ".join(types)
+        kind = " or ".join(types) if len(types) <= len(COUNTERS) else "whole number"
+        kind = "number" if types == _NUMBERS else kind
         yield Finding(place, f"{subject}, which is of type {row.type}.", f"Name a {kind}.")
     elif row.optional and optional is False:
         yield Finding(place, f"{subject}, which may be absent.", "Name a field that is always there.")
@@ -186,7 +182,7 @@ def check_written_once(spec: Spec) -> Iterator[Finding]:
             if path[-1] in _READ_ONLY or field not in record:
                 continue
             purpose = f"{what[:1].lower()}{what[1:]}"
-            if entity.in_sqlite and {owned.get(field), purpose} == {"the fence", _COUNTER}:
+            if {owned.get(field), purpose} == {"the fence", _COUNTER}:
                 continue  # A fence may rise once more when the lease is lost.
             if (other := owned.setdefault(field, purpose)) != purpose:
                 place = spec.place("lifecycle", "entities", name, *path)
@@ -210,10 +206,9 @@ def _check_other_writers(
             written += [((*path, "copies", field), field) for field in row.copies]
             written += [((*path, "grows", field), field) for field in row.grows]
     for where, field in written:
-        # A count may begin anew, except in PostgreSQL; where a claim waits for a time, that may end at once.
-        newer = entity.in_redis is not None or entity.in_sqlite is not None or entity.in_s3 is not None
-        resets = newer and where[-2] == "sets" and owned.get(field) == _COUNTER
-        is_age = entity.in_s3 is not None or _is_age(entity, field)
+        # A count may begin anew; where a claim waits for a time, that may end at once.
+        resets = where[-2] == "sets" and owned.get(field) == _COUNTER
+        is_age = entity.lease is not None and entity.lease.oldest_by == field
         ends_wait = is_age and "stamps" in where and owned.get(field) == _WAIT
         if field in owned and not (resets or ends_wait):
             place = spec.place("lifecycle", "entities", name, *where)

@@ -143,7 +143,7 @@ def check_listing_order(spec: Spec) -> Iterator[Finding]:
 )
 def check_takes(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
-        kinds = (*_TEXTS, *_AS_TEXT) if entity.in_redis or entity.in_sqlite else _TEXTS
+        kinds = (*_TEXTS, *_AS_TEXT) if entity.kept_in else _TEXTS
         for where, edge, row in iter_changes(entity):
             ref = (row.via if isinstance(row, Transition) else None) or entity.driven_by or ""
             request = get_request_fields(spec, ref)

@@ -187,7 +187,7 @@ def _iter_named_states(entity: Entity) -> Iterator[tuple[Path, str]]:
     for name, shift in entity.shifts.items():
         yield from ((("shifts", name, "in", index), state) for index, state in enumerate(shift.in_))
     indexed: dict[str, tuple[str, ...]] = {}
-    if persistence := entity.in_redis or entity.in_sqlite or entity.in_s3:
+    if persistence := entity.in_redis or entity.in_sql or entity.in_s3:
         indexed = {name: row.in_ for name, row in persistence.indexes.items()}
     for name, states in indexed.items():
         path = ("kept_in", "indexes", name, "in")

@@ -25,7 +25,7 @@ def iter_numeric_settings(entity: Entity) -> Iterator[NumericSetting]:
     """Iterate over all numeric settings of an entity."""
     if entity.kept_in is None:
         return
-    if (lease := entity.lease) and (is_variable(lease.seconds) or entity.in_postgres):
+    if (lease := entity.lease) and is_variable(lease.seconds):
         claimers = [
             actor for edge in entity.transitions.values() if edge.to == lease.state for actor in edge.by
         ]
@@ -36,10 +36,10 @@ def iter_numeric_settings(entity: Entity) -> Iterator[NumericSetting]:
         path, by = ("transitions", name), find_appliers(entity, edge.by)
         if edge.waits:
             for word, variable in (("base", edge.waits.base), ("max", edge.waits.max)):
-                if not is_variable(variable) and (entity.in_s3 or entity.in_sqlite):
+                if not is_variable(variable):
                     continue
                 yield NumericSetting((*path, "waits", word), f"The wait of '{name}'", variable, "number", by)
-        if edge.gives_up and (is_variable(edge.gives_up.limit) or entity.in_postgres):
+        if edge.gives_up and is_variable(edge.gives_up.limit):
             limit = edge.gives_up.limit
             yield NumericSetting((*path, "gives_up", "limit"), f"The limit of '{name}'", limit, "int", by)
         for field, growth in edge.grows.items():
@@ -59,7 +59,7 @@ def iter_numeric_settings(entity: Entity) -> Iterator[NumericSetting]:
         if due.batch:
             yield NumericSetting((*each.path, "batch"), f"The batch of '{name}'", due.batch, "int", (due.by,))
     yield from _iter_redis_settings(entity)
-    yield from _iter_file_settings(entity)
+    yield from _iter_sql_settings(entity)
     yield from _iter_bucket_settings(entity)
 
 
@@ -86,8 +86,8 @@ def _iter_bucket_settings(entity: Entity) -> Iterator[NumericSetting]:
         yield NumericSetting((*path, "page"), "The length of a listing", repairs.page, "int", (repairs.by,))
 
 
-def _iter_file_settings(entity: Entity) -> Iterator[NumericSetting]:
-    if (persistence := entity.in_sqlite) is None:
+def _iter_sql_settings(entity: Entity) -> Iterator[NumericSetting]:
+    if (persistence := entity.in_sql) is None:
         return
     creators = find_appliers(entity, entity.create.by)
     if persistence.expires:

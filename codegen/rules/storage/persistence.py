@@ -34,7 +34,7 @@ def check_store_access(spec: Spec) -> Iterator[Finding]:
             for edge, row in entity.transitions.items()
         ]
         acts += [(("shifts", shift), shift, row.by, None) for shift, row in entity.shifts.items()]
-        if (entity.in_redis or entity.in_s3) and entity.delete:
+        if entity.kept_in and entity.delete:
             acts.append((("delete",), "delete", entity.delete.by, entity.delete.via))
         without_access: dict[str, list[tuple[Path, str]]] = {}
         for path, what, actors, via in acts:
@@ -59,10 +59,8 @@ def _has_store_access(spec: Spec, entity: Entity, actor: str) -> bool:
     }
     if entity.in_s3 and spec.system.page and actor == spec.system.page.principal:
         return True
-    return actor in list_holders(entity) or (
-        bool(entity.in_redis or entity.in_sqlite or entity.in_s3)
-        and not called.isdisjoint(list_holders(entity))
-    )
+    is_called = entity.kept_in is not None and not called.isdisjoint(list_holders(entity))
+    return is_called or actor in list_holders(entity)
 
 
 @rule(
@@ -75,7 +73,7 @@ def _has_store_access(spec: Spec, entity: Entity, actor: str) -> bool:
 )
 def check_store_locations(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        for path, what, variable, kind, readers, may_be_unset in _iter_store_settings(name, entity):
+        for path, what, variable, kind, readers, may_be_unset in iter_store_settings(name, entity):
             place, row = (
                 spec.place("lifecycle", "entities", name, *path),
                 spec.environment.variables.get(variable),
@@ -110,7 +108,8 @@ class StoreSetting(NamedTuple):
     may_be_unset: bool = False
 
 
-def _iter_store_settings(name: str, entity: Entity) -> Iterator[StoreSetting]:
+def iter_store_settings(name: str, entity: Entity) -> Iterator[StoreSetting]:
+    """Iterate over the variables with the location of the store of an entity."""
     everyone = list_holders(entity)
     if server := entity.in_postgres or entity.in_redis:
         yield StoreSetting(("kept_in", "url"), f"The server of a {name} is at", server.url, "url", everyone)
@@ -158,7 +157,7 @@ def check_tables_unique(spec: Spec) -> Iterator[Finding]:
 
 
 def _iter_tables(entity: Entity) -> Iterator[tuple[tuple[str, ...], str]]:
-    if persistence := entity.in_postgres or entity.in_sqlite:
+    if persistence := entity.in_sql:
         yield ("kept_in", "table"), persistence.table
         if persistence.history:
             yield ("kept_in", "history"), persistence.history
@@ -169,7 +168,7 @@ def _iter_tables(entity: Entity) -> Iterator[tuple[tuple[str, ...], str]]:
 
 @rule(
     "E228",
-    "What no two entities may share is no field of the record that is always set and can be compared.",
+    "What no two entities may share is no field of the record that can be compared.",
     wrong="kept_in: {unique: [recipe]}  # which is json",
     right="kept_in: {unique: [number]}",
 )
@@ -187,18 +186,14 @@ def check_unique_fields(spec: Spec) -> Iterator[Finding]:
             elif is_other_type(spec, record[field], *(set(SCALARS) - {"json", "bytes"})):
                 message = f"No two {name}s share '{field}', which is of type {record[field].type}."
                 yield Finding(place, message, "Name a text, a number or a time.")
-            elif record[field].optional and not entity.in_sqlite:
-                message = f"No two {name}s share '{field}', which may be absent."
-                yield Finding(place, message, f"Remove 'optional' from '{field}' in types.yaml.")
 
 
 def _iter_unique_fields(spec: Spec, name: str, entity: Entity) -> Iterator[tuple[str, Place]]:
     path = ("entities", name, "kept_in", "unique")
-    if persistence := entity.in_postgres or entity.in_sqlite:
+    if persistence := entity.in_sql:
         for index, field in enumerate(persistence.unique):
             yield field, spec.place("lifecycle", *path, index)
-    if entity.in_sqlite:
-        for field in entity.in_sqlite.unique_for:
+        for field in persistence.unique_for:
             yield field, spec.place("lifecycle", "entities", name, "kept_in", "unique_for", field, key=True)
     if entity.in_redis:
         for field in entity.in_redis.unique:
@@ -215,10 +210,10 @@ def check_columns(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
         if entity.kept_in is None:
             continue
-        any_type = {row.type for row in record.values()} if entity.in_s3 or entity.in_sqlite else set()
+        any_type = {row.type for row in record.values()} if not entity.in_redis else set()
         path = ("types", spec.proto_of[entity.record], "messages", entity.record, "fields")
         for field, row in record.items():
-            simple = {*SCALARS} - {"bytes"} | {"repeated string"} if entity.in_redis else {*SCALARS}
+            simple = {*SCALARS} - {"bytes"} | {"repeated string"}
             if is_other_type(spec, row, *simple, *spec.enums, *any_type):
                 message = f"A server keeps every {name}, and '{field}' is of type {row.type}."
                 yield Finding(spec.place(*path, field, "type"), message, "Use a simple type, or json.")

@@ -13,7 +13,7 @@ from codegen.rules.lifecycle.references import find_status_enum
 from codegen.rules.lookup import format_list, is_other_type
 from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.rules.storage.redis_keys import placeholders
-from codegen.source.spec import Spec, field_enum
+from codegen.source.spec import Spec
 
 LIST = "repeated string"
 
@@ -28,7 +28,7 @@ LIST = "repeated string"
 def bad_index(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
         yield from _parts_twice(spec, name, entity)
-        kept = entity.in_redis or entity.in_sqlite
+        kept = entity.in_redis or entity.in_sql
         for title, index in kept.indexes.items() if kept else ():
             for word, field in _fields(index):
                 here = (name, "kept_in", "indexes", title, *word)
@@ -86,9 +86,9 @@ def is_set_in(entity: Entity, field: str, state: str) -> bool:
 
 @rule(
     "E244",
-    "The clock drives something in Redis that no index finds, or says both or neither of when it is due.",
-    wrong="wake: {in: [PARKED], due: {at: rests_until, …}}  # and no index has it as its score",
-    right="indexes: {resting: {key: resting, in: [PARKED], score: rests_until, only_if: rests_until}}",
+    "The clock drives something, and both or neither say when it is due, or its holder is none.",
+    wrong="wake: {in: [PARKED], due: {by: porter, every: LOOK_SECONDS}}  # and never due",
+    right="wake: {in: [PARKED], due: {at: rests_until, by: porter, every: LOOK_SECONDS}}",
     needs=("lifecycle", "types"),
 )
 def not_found_by_clock(spec: Spec) -> Iterator[Finding]:
@@ -102,11 +102,6 @@ def not_found_by_clock(spec: Spec) -> Iterator[Finding]:
             elif not due.at and not due.holder_in:
                 message = f"{subject} is driven by the clock, and nothing says when it is due."
                 yield Finding(place, message, "Add 'at' with a time of the record.")
-            elif due.at and entity.in_redis and not _swept(spec, entity, each):
-                where = "".join(f", {{{field}}} in its key" for field in _where(entity, each))
-                message = f"{subject} is due at '{due.at}', and no index has those in that order."
-                hint = f"Add an index with 'in: [{', '.join(each.states)}]'{where} and 'score: {due.at}'."
-                yield Finding(place, message, hint)
             elif due.holder_in and due.after:
                 message = (
                     f"{subject} is due as soon as its holder is in {due.holder_in}, and not some time after."
@@ -114,29 +109,6 @@ def not_found_by_clock(spec: Spec) -> Iterator[Finding]:
                 yield Finding(place, message, "Remove 'after'.")
             elif due.holder_in:
                 yield from _by_holder(spec, name, entity, each)
-
-
-def _swept(spec: Spec, entity: Entity, each: DueChange) -> bool:
-    """Whether an index has what is due, and nothing that stands in its way."""
-    where = _where(entity, each)
-    record = spec.messages[entity.record].fields if entity.record in spec.messages else {}
-    for index in entity.in_redis.indexes.values() if entity.in_redis else ():
-        named = placeholders(index.key)
-        finite = all(field in record and field_enum(spec, record[field]) for field in named)
-        if (
-            index.score == each.due.at
-            and finite
-            and set(each.states) <= set(index.in_)
-            and where <= set(named)
-        ):
-            return True
-    return False
-
-
-def _where(entity: Entity, each: DueChange) -> set[str]:
-    """The fields that what is due goes by; an index that has others, too, would not be looked through."""
-    shift = entity.shifts.get(each.name) if each.path[0] == "shifts" else None
-    return set(shift.where) if shift else set()
 
 
 def _by_holder(spec: Spec, name: str, entity: Entity, each: DueChange) -> Iterator[Finding]:
@@ -158,39 +130,15 @@ def _by_holder(spec: Spec, name: str, entity: Entity, each: DueChange) -> Iterat
     states = [value for value, row in enum.values.items() if row.number]
     lack = f"which is no state of a {holder.entity}"
     yield from report_unknown(spec, place, f"'{each.name}' is due when the holder is in", state, states, lack)
-    indexes = other.in_redis.indexes.values() if other.in_redis else ()
-    if state in states and not any(state in index.in_ for index in indexes):
-        message = f"'{each.name}' is due when a {holder.entity} is in {state}, and no index has those."
-        yield Finding(place, message, f"Add an index with 'in: [{state}]' to {holder.entity}.")
 
 
-@rule(
-    "E245",
-    "Entities in Redis are listed, but no index has all of them by their state in the order of the listing.",
-    wrong="listed_by: changed_at  # and no index has it as its score",
-    right='indexes: {listed: {key: "bikes:{state}", in: [PARKED, HOME], score: changed_at}}',
-    needs=("lifecycle", "types"),
-)
-def no_listing(spec: Spec) -> Iterator[Finding]:
-    for name, entity in spec.lifecycle.entities.items():
-        if entity.in_redis and entity.listed_by and not has_listing(spec, entity, entity.listed_by):
-            place = spec.place("lifecycle", "entities", name, "listed_by")
-            message = (
-                f"A {name} is listed by '{entity.listed_by}', and no index has all by state in that order."
-            )
-            score = f"'score: {entity.listed_by}'"
-            hint = f"Add an index with {{{entity.status}}} in its key, all states and {score}."
-            yield Finding(place, message, hint)
-
-
-def has_listing(spec: Spec, entity: Entity, order: str | None = None) -> bool:
-    """Whether an index has every entity by its state, in some order or in this one."""
+def has_listing(spec: Spec, entity: Entity) -> bool:
+    """Whether an index has every entity by its state, in some order."""
     enum = spec.enums.get(find_status_enum(spec, entity))
     states = {value for value, row in enum.values.items() if row.number} if enum else set[str]()
     for index in entity.in_redis.indexes.values() if entity.in_redis else ():
         whole = states <= set(index.in_) and not index.only_if and not index.only_unless
-        ordered = index.score == order if order else index.score is not None
-        if whole and ordered and placeholders(index.key) == [entity.status]:
+        if whole and index.score is not None and placeholders(index.key) == [entity.status]:
             return True
     return False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.language.lifecycle import Entity, Transition
+from codegen.language.lifecycle import Entity
 from codegen.language.persistence import Holder, Index, Lease
 from codegen.rules.lifecycle.record_fields import report_unknown_field
 from codegen.rules.lifecycle.references import find_status_enum
@@ -18,23 +18,22 @@ from codegen.source.yaml_reader import Path
 
 @rule(
     "E247",
-    "A lease is taken from no index, or from one that does not have what is free in its order.",
+    "A lease is taken from an index that does not have what is free, or by two edges.",
     wrong="lease: {index: lost, oldest_by: parked_at, …}  # lost has no bikes that wait",
     right="lease: {index: waiting, oldest_by: parked_at, …}",
     needs=("lifecycle", "types"),
     spreads=True,
 )
 def bad_claim(spec: Spec) -> Iterator[Finding]:
-    for name, entity in spec.lifecycle.entities.items():
-        if entity.in_sqlite and entity.lease and (index_name := entity.lease.index):
-            place = spec.place("lifecycle", "entities", name, "lease", "index")
-            known, lack = entity.in_sqlite.indexes, "which is no index"
-            yield from report_unknown(spec, place, f"A {name} is leased from", index_name, known, lack)
     for name, entity, lease, indexes in _leased(spec):
         path = ("entities", name, "lease")
+        entering = {edge: row for edge, row in entity.transitions.items() if row.to == lease.state}
+        if len(entering) > 1:
+            message = (
+                f"{format_list(list(entering))} all lead to {lease.state}, and one alone takes the lease."
+            )
+            yield Finding(spec.place("lifecycle", *path, "state"), message, "Leave one of them.")
         if lease.index is None:
-            message = f"Nothing says from which index a {name} is leased."
-            yield Finding(spec.place("lifecycle", *path, key=True), message, "Add 'index'.")
             continue
         place = spec.place("lifecycle", *path, "index")
         yield from report_unknown(
@@ -42,32 +41,12 @@ def bad_claim(spec: Spec) -> Iterator[Finding]:
         )
         if (index := indexes.get(lease.index)) is None:
             continue
-        entering = {edge: row for edge, row in entity.transitions.items() if row.to == lease.state}
         missing = [row.from_ for row in entering.values() if row.from_ not in index.in_]
-        if len(entering) > 1:
-            message = (
-                f"{format_list(list(entering))} all lead to {lease.state}, and one alone takes the lease."
-            )
-            yield Finding(spec.place("lifecycle", *path, "state"), message, "Leave one of them.")
-        elif missing:
+        if missing and len(entering) == 1:
             message = f"A {name} is leased from '{lease.index}', which has none in {missing[0]}."
             yield Finding(place, message, "Name the index of those that can be leased.")
-        elif index.score != lease.oldest_by:
-            order = f"in the order of '{index.score}'" if index.score else "in no order"
-            message = f"A {name} is leased by '{lease.oldest_by}', but '{lease.index}' has them {order}."
-            yield Finding(place, message, f"Say 'score: {lease.oldest_by}' of the index.")
-        for edge, row in entering.items():
-            yield from _meaningless(spec, ("entities", name, "transitions", edge), edge, row)
         yield from _waiting_but_free(spec, name, entity, lease.index, index)
         yield from _lost_when_renewed(spec, name, lease, indexes)
-
-
-def _meaningless(spec: Spec, path: Path, edge: str, row: Transition) -> Iterator[Finding]:
-    for word in ("when", "takes", "gives_up", "due", "also_due", "reason"):
-        if getattr(row, word):
-            place = spec.place("lifecycle", *path, word, key=True)
-            message = f"'{edge}' takes the lease, for which '{word}' means nothing in Redis."
-            yield Finding(place, message, "Remove it.")
 
 
 def _lost_when_renewed(spec: Spec, name: str, lease: Lease, indexes: dict[str, Index]) -> Iterator[Finding]:
@@ -120,7 +99,7 @@ def bad_order_of_service(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E249",
-    "A lease in Redis is booked on something that cannot hold it.",
+    "A lease is booked on something that cannot hold it.",
     wrong="holder: {entity: van, capacity: plate, …}",
     right="holder: {entity: van, capacity: room, …}  # which is a number of the van",
     needs=("lifecycle", "types"),
@@ -130,10 +109,8 @@ def bad_holder(spec: Spec) -> Iterator[Finding]:
     for name, entity, lease, indexes in _leased(spec):
         path = ("entities", name, "lease", "holder")
         if (holder := lease.holder) is None:
-            message = f"Nothing says on what the lease of a {name} is booked."
-            yield Finding(spec.place("lifecycle", *path[:-1], key=True), message, "Add 'holder'.")
             continue
-        other, kept = spec.lifecycle.entities.get(holder.entity), entity.in_redis
+        other = spec.lifecycle.entities.get(holder.entity)
         place = spec.place("lifecycle", *path, "entity")
         yield from report_unknown(
             spec,
@@ -143,18 +120,20 @@ def bad_holder(spec: Spec) -> Iterator[Finding]:
             spec.lifecycle.entities,
             "which is no entity",
         )
-        if other and kept and (other.in_redis is None or _server(other) != _server(entity)):
+        if other and _server(other) != _server(entity):
             message = f"A {name} is booked on a {holder.entity}, which is not kept in the same place."
-            yield Finding(place, message, "One script writes both, so both have the same url and prefix.")
+            yield Finding(place, message, "One step reads both, so both have the same store and address.")
         if other:
             yield from _states_of_holder(spec, path, other, holder)
             yield from _fields_of_holder(spec, (name, "lease", "holder"), entity, other, holder)
-        yield from _booking(spec, path, lease, holder, indexes)
+        if holder.booked and entity.in_redis:
+            yield from _booking(spec, path, lease, holder, indexes)
         yield from _parts(spec, path, entity, lease, holder)
 
 
-def _server(entity: Entity) -> tuple[str, str | None]:
-    return (entity.in_redis.url, entity.in_redis.prefix) if entity.in_redis else ("", None)
+def _server(entity: Entity) -> tuple[str, ...]:
+    """Where an entity is kept: the store, and the variables that say where it is."""
+    return (entity.kept_in.store, *entity.kept_in.variables[:2]) if entity.kept_in else ()
 
 
 def _states_of_holder(spec: Spec, path: Path, other: Entity, holder: Holder) -> Iterator[Finding]:
@@ -241,7 +220,8 @@ def bad_hindrance(spec: Spec) -> Iterator[Finding]:
 
 
 def _leased(spec: Spec) -> Iterator[tuple[str, Entity, Lease, dict[str, Index]]]:
-    """Every entity that is leased in Redis."""
+    """Iterate over the leased entities, with the indexes of the spec that claims may go by."""
     for name, entity in spec.lifecycle.entities.items():
-        if entity.in_redis and entity.lease:
-            yield name, entity, entity.lease, entity.in_redis.indexes
+        if entity.kept_in and entity.lease:
+            kept = entity.in_redis or entity.in_sql
+            yield name, entity, entity.lease, kept.indexes if kept else {}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from codegen.rules.lifecycle.entity_changes import is_variable, iter_changes
-from codegen.rules.lifecycle.record_fields import report_unknown_field
+from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
 from codegen.rules.lookup import RANGES, format_list, get_fields
 from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.rules.storage.s3_buckets import Record, in_buckets
@@ -26,7 +26,7 @@ _MODES = ("index-only", "hybrid", "log-scan")
     needs=("types",),
 )
 def bad_wait(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record, _ in in_buckets(spec):
+    for name, entity, record in iter_records(spec):
         for edge, row in entity.transitions.items():
             for word in ("base", "max", "times", "jitter") if row.waits else ():
                 path = getattr(row.waits, word)
@@ -67,7 +67,7 @@ def _no_number(
     needs=("lifecycle", "types"),
 )
 def bad_choice(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record, _ in in_buckets(spec):
+    for name, entity, record in iter_records(spec):
         for edge, row in entity.transitions.items():
             for field, value in row.where.items():
                 yield from check_where(
@@ -89,7 +89,7 @@ def bad_choice(spec: Spec) -> Iterator[Finding]:
     right='due: {gives: {error: "nobody came ({gardener})"}, …}',
 )
 def check_due_texts(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record, _ in in_buckets(spec):
+    for name, entity, record in iter_records(spec):
         for path, edge, row in iter_changes(entity):
             for given, text in row.due.gives.items() if row.due else ():
                 here = (name, *path, "due", "gives", given)

@@ -100,7 +100,7 @@ def check_fills(spec: Spec) -> Iterator[Finding]:
 )
 def check_ceilings(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        kept = entity.in_redis or entity.in_sqlite
+        kept = entity.in_redis or entity.in_sql
         if (refuses := entity.create.refuses) is None or kept is None:
             continue
         place = spec.place("lifecycle", "entities", name, "create", "refuses", "index")

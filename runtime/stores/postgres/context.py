@@ -19,6 +19,8 @@ from runtime.stores.contract import Record
 from runtime.stores.postgres.codec import RecordCodec, refused
 from runtime.stores.postgres.database import LONG_S, STATEMENT_S, Database, Unavailable, run
 from runtime.stores.postgres.measures import Measures
+from runtime.stores.postgres.retention import Retention
+from runtime.stores.postgres.schema.series import name_series
 from runtime.stores.postgres.statements import Statement, statements
 from runtime.stores.semantics.rules import to_moment
 from runtime.stores.store import GuardBreach, NoSuchEntity
@@ -56,16 +58,15 @@ class PostgresContext(StoreBase[Record]):
         super().__init__(system, lifecycle, record, world, metrics, values)
         if lifecycle.kept is None:
             raise ValueError(f"{lifecycle.entity} is not kept in a database")
-        self._system = system.name
+        self._series = name_series(system.name, lifecycle.kept)
         self._kept = lifecycle.kept
         self._database = database
-        self._statements = statements(system.name, lifecycle.entity) if texts is None else texts
+        self._statements = statements(self._series, lifecycle.entity) if texts is None else texts
         self._codec = RecordCodec(self._rules, record, self._statements["columns"])
         self._measures = Measures(metrics, lifecycle.entity)
         self._opened = world.now_ms() * 1000
-        self._max_terminal = max_terminal
-        self._has_bound = bool(max_terminal) or self._rules.retained_s is not None
-        self._is_timeless = not self._has_bound and not self._rules.on_access
+        self._retention = Retention(self._rules.retained_s, max_terminal)
+        self._is_timeless = not self._retention.is_bounded and not self._rules.on_access
         """Whether no entity changes or goes because of the time of an access."""
 
     # Statements.

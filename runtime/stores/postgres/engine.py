@@ -25,7 +25,8 @@ class PostgresEngine(Engine):
             self._databases[url] = Database(url, name=context.name)
         database = self._databases[url]
         return PostgresStore(
-            context.system, lifecycle, record, database, context.world, context.metrics, context.values
+            *(context.system, lifecycle, record, database, context.world, context.metrics, context.values),
+            max_terminal=context.values.get(lifecycle.retained_by or "") or 0,
         )
 
     async def close(self) -> None:

@@ -34,10 +34,10 @@ class Maintenance:
     """The background of one store."""
 
     def __init__(
-        self, database: Database, system: str, lifecycle: Lifecycle, measures: Measures, count: Census
+        self, database: Database, series: str, lifecycle: Lifecycle, measures: Measures, count: Census
     ) -> None:
         self._database = database
-        self._system = system
+        self._series = series
         self._lifecycle = lifecycle
         self._channel = lifecycle.kept.table if lifecycle.kept else ""
         self._measures = measures
@@ -90,7 +90,7 @@ class Maintenance:
     async def health(self) -> str | None:
         """Return why the database cannot be used; None when it answers and has the schema."""
         try:
-            lacking = await missing(self._database, self._system)
+            lacking = await missing(self._database, self._series)
         except Unavailable:
             return "the database does not answer"
         except asyncpg.PostgresError:
@@ -117,7 +117,7 @@ class Maintenance:
         await asyncio.wait([self._counting])
 
     async def _prepare(self) -> None:
-        await migrate(self._database, self._system)
+        await migrate(self._database, self._series)
         self._ready = True
         # Counting a large table takes a while, and nobody has to wait for it.
         self._counting = asyncio.create_task(self._count())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from msgspec import Struct, field
+
+from runtime.stores.postgres.schema.series import find_folder
 
 _NAME = re.compile(r"^-- ([a-z][a-z0-9_]*)\((.*)\)$")
 _CUT = re.compile(r"^-- cuts (\w+) to (\d+) bytes$")
@@ -32,9 +33,9 @@ class Statement(Struct, frozen=True):
 
 
 @cache
-def statements(system: str, entity: str) -> Mapping[str, Statement]:
+def statements(series: str, entity: str) -> Mapping[str, Statement]:
     """Every statement of an entity by its name."""
-    return parsed(files(f"generated.{system}").joinpath("sql", f"{entity}.sql").read_text(encoding="utf-8"))
+    return parsed(find_folder(series).joinpath(f"{entity}.sql").read_text(encoding="utf-8"))
 
 
 def parsed(text: str) -> dict[str, Statement]:

@@ -23,8 +23,6 @@ from runtime.stores.store import GuardBreach, NoSuchEntity, Unstorable
 
 PURGED_AT_ONCE = 5000
 """Each look passes by all that ended since, so the looks are few."""
-_FOREVER_S = 1e10
-_ALL = 2**62
 
 
 class Taken(NamedTuple):
@@ -210,10 +208,10 @@ class PostgresSteps(PostgresContext[Record]):
 
     async def _forget(self) -> None:
         """Delete those that have ended long enough ago, or before the last so many."""
-        if self._has_bound and "forget" in self._statements:
-            seconds, most = self._rules.retained_s, self._max_terminal
-            work = self._run("forget", seconds=_FOREVER_S if seconds is None else seconds, most=most or _ALL)
-            await self._answer(work)
+        retention, now_ms = self._retention, self._world.now_ms()
+        if "forget" in self._statements and retention.is_due(now_ms):
+            work = self._run("forget", seconds=retention.seconds, most=retention.most or None)
+            retention.looked(now_ms, (await self._answer(work))[0][0])
 
     # Due changes.
 

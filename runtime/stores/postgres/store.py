@@ -24,7 +24,7 @@ class PostgresStore(PostgresLeases[Record]):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._maintenance = Maintenance(
-            self._database, self._system, self._lifecycle, self._measures, self._count_states
+            self._database, self._series, self._lifecycle, self._measures, self._count_states
         )
         self._cursor.looked = self._maintenance.looked
         self._metrics.add_census(self._maintenance, self._maintenance.recount)

@@ -73,9 +73,8 @@ class ScriptCalls(StoreBase[Record]):
         self._clock = clock
         """The time of a virtual world in microseconds; None where the clock of the server counts."""
         named = str(values.get(kept.prefix or "") or "") if kept else ""
-        self._prefix = named if prefix is None else prefix
         self._replicas = int(values.get(kept.replicas or "") or 0) if kept else 0
-        self._layout = Layout(self._rules, self._prefix, system.lifecycles)
+        self._layout = Layout(self._rules, named if prefix is None else prefix, system)
         self._codec: Codec[Record] = Codec(self._rules, record, words_of(lifecycle))
         self._new = NewRecords(lifecycle, self._rules, self._codec, is_packed=self._layout.is_packed)
         table = LuaTable(self._layout, self._codec, system.measured, max_terminal, self._new.packed)

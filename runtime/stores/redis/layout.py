@@ -1,4 +1,7 @@
-"""The layout of entities in Redis: their keys, by the names of the spec or by default."""
+"""The layout of entities in Redis: their keys, by the names of the spec or by default.
+
+Names by default begin with the system, as many systems may share a server.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from runtime.model.lifecycles import Index, KeptInRedis, Lifecycle, Shift, Transition
+from runtime.model.system import System
 from runtime.stores.semantics.placement import index_fields
 from runtime.stores.semantics.rules import Clock, Rules
 
@@ -28,25 +32,34 @@ class Rank(Struct, frozen=True):
 class Layout:
     """The keys of one kind of entity. A name of the spec has no prefix; what is asked for here has it."""
 
-    def __init__(self, rules: Rules, prefix: str, lifecycles: Mapping[str, Lifecycle]) -> None:
+    def __init__(self, rules: Rules, prefix: str, system: System) -> None:
         self.rules, self.lifecycle = rules, rules.lifecycle
         self.prefix = prefix
-        self._lifecycles = lifecycles
+        self._system, self._lifecycles = system.name, system.lifecycles
         self.kept = _named(self.lifecycle)
         entity = self.lifecycle.entity
-        self.clock = self.key(f"clock:{entity}")
-        self.hash = self.pattern(self.kept.hash if self.kept else f"{entity}:record:{{key}}")
-        self.known = self.key(self._parts.known if self._parts else f"{entity}:needs")
-        self.paused = self.key(
-            rules.lease.paused if rules.lease and rules.lease.paused else f"{entity}:paused"
+        self.clock, self.trimming = self.own(f"clock:{entity}"), self.own(f"trim:{entity}")
+        self.hash = self.pattern(self._hash_name(self.lifecycle))
+        self.known = self.key(self._parts.known) if self._parts else self.own(f"{entity}:needs")
+        paused = rules.lease.paused if rules.lease and self.kept else None
+        self.paused = self.key(paused) if paused else self.own(f"{entity}:paused")
+        self.wakes = (
+            self.key(self.kept.wakes) if self.kept and self.kept.wakes else self.own(f"{entity}:wake")
         )
-        self.wakes = self.key(self.kept.wakes if self.kept and self.kept.wakes else f"{entity}:wake")
-        self.history = self.key(f"{entity}:history:")
-        self.ended, self.ending = self.key(f"{entity}:ended"), self.key(f"{entity}:ending")
+        self.history = self.own(f"{entity}:history:")
+        self.ended, self.ending = self.own(f"{entity}:ended"), self.own(f"{entity}:ending")
 
     def key(self, name: str) -> str:
         """Return a key under the prefix."""
         return self.prefix + name
+
+    def own(self, name: str) -> str:
+        """Return a key that the spec does not name."""
+        return self.key(self._scope(self.lifecycle) + name)
+
+    def _scope(self, lifecycle: Lifecycle) -> str:
+        """Return what names by default begin with; beside names of a spec they need nothing."""
+        return "" if _named(lifecycle) else f"{self._system}:"
 
     def pattern(self, name: str) -> Pattern:
         """Split a key at what it is about."""
@@ -83,7 +96,7 @@ class Layout:
         """Return the key of the listing of a state."""
         word = self.word(self.lifecycle.status, state)
         if self.listed is None:
-            return self.key(f"{self.lifecycle.entity}:state:{word}")
+            return self.own(f"{self.lifecycle.entity}:state:{word}")
         return self.key(self.declared[self.listed].key.replace(f"{{{self.lifecycle.status}}}", word))
 
     @cached_property
@@ -109,13 +122,13 @@ class Layout:
         if lease is None:
             return []
         if not lease.first or field is None:
-            key = self.key(f"{self.lifecycle.entity}:free")
+            key = self.own(f"{self.lifecycle.entity}:free")
             return [Rank(key, "", 0, (f"{key}:", ""))]
         found = []
         for value in lease.first:
             word = self.word(field, value)
             if self.free is None:
-                key = self.key(f"{self.lifecycle.entity}:free:{word}")
+                key = self.own(f"{self.lifecycle.entity}:free:{word}")
                 found.append(Rank(key, word, value, (f"{key}:", "")))
             else:
                 key = self.key(self.declared[self.free].key.replace(f"{{{field}}}", word))
@@ -128,7 +141,7 @@ class Layout:
     @property
     def held(self) -> Pattern:
         """The sets of what each owner has."""
-        return _held_pattern(self.lifecycle, self)
+        return self._held_pattern(self.lifecycle)
 
     @cached_property
     def held_by_it(self) -> Pattern | None:
@@ -137,8 +150,8 @@ class Layout:
         if other is None:
             return None
         if other in self._lifecycles:
-            return _held_pattern(self._lifecycles[other], self)
-        return self.pattern(f"{other}:held:{{owner}}")
+            return self._held_pattern(self._lifecycles[other])
+        return self.pattern(f"{self._scope(self.lifecycle)}{other}:held:{{owner}}")
 
     @property
     def holder(self) -> Lifecycle | None:
@@ -148,8 +161,17 @@ class Layout:
 
     def holder_hash(self, holder: Lifecycle) -> Pattern:
         """Return the keys of the hashes of those."""
-        kept = _named(holder)
-        return self.pattern(kept.hash if kept else f"{holder.entity}:record:{{key}}")
+        return self.pattern(self._hash_name(holder))
+
+    def _hash_name(self, lifecycle: Lifecycle) -> str:
+        kept = _named(lifecycle)
+        return kept.hash if kept else f"{self._scope(lifecycle)}{lifecycle.entity}:record:{{key}}"
+
+    def _held_pattern(self, lifecycle: Lifecycle) -> Pattern:
+        kept, lease = _named(lifecycle), lifecycle.lease
+        if kept is not None and lease is not None and lease.holder is not None and lease.holder.booked:
+            return self.pattern(kept.indexes[lease.holder.booked].key)
+        return self.pattern(f"{self._scope(lifecycle)}{lifecycle.entity}:held:{{owner}}")
 
     @property
     def is_packed(self) -> bool:
@@ -165,7 +187,7 @@ class Layout:
 
     def due_key(self, clock: Clock) -> str:
         """Return the key of the index that the engine keeps for a clock."""
-        return self.key(f"{self.lifecycle.entity}:due:{clock.number}")
+        return self.own(f"{self.lifecycle.entity}:due:{clock.number}")
 
     def due_keys(self, clock: Clock) -> list[str] | None:
         """Return the keys of an index of the spec by whose score a change is due; None without one."""
@@ -188,7 +210,7 @@ class Layout:
         """Return the keys under which the values of a unique field are."""
         if self.kept and name in self.kept.unique:
             return self.pattern(self.kept.unique[name].key)
-        return self.pattern(f"{self.lifecycle.entity}:unique:{name}:{{value}}")
+        return self.pattern(f"{self._scope(self.lifecycle)}{self.lifecycle.entity}:unique:{name}:{{value}}")
 
     @property
     def _parts(self) -> Any:
@@ -217,13 +239,6 @@ def _named(lifecycle: Lifecycle) -> KeptInRedis | None:
     """Return the part of the spec with the names of keys; None where names go unsaid."""
     kept = lifecycle.in_redis
     return kept if kept is not None and kept.hash else None
-
-
-def _held_pattern(lifecycle: Lifecycle, layout: Layout) -> Pattern:
-    kept, lease = _named(lifecycle), lifecycle.lease
-    if kept is not None and lease is not None and lease.holder is not None and lease.holder.booked:
-        return layout.pattern(kept.indexes[lease.holder.booked].key)
-    return layout.pattern(f"{lifecycle.entity}:held:{{owner}}")
 
 
 def _states_of(lifecycle: Lifecycle, clock: Clock) -> set[int]:

@@ -147,7 +147,7 @@ class LuaIndexes:
             if refuses.index == layout.free:
                 return self.free_place
             return [name for name in layout.declared if name != layout.free].index(refuses.index) + 1
-        own = to_lua(layout.key(f"{self._lifecycle.entity}:in:{refuses.index}"))
+        own = to_lua(layout.own(f"{self._lifecycle.entity}:in:{refuses.index}"))
         return self._add(self._condition(self._rules.indexes[refuses.index]), own, None)
 
     def _part_of(self) -> str:

@@ -314,7 +314,7 @@ class LuaTable:
         if refuses is None:
             return None
         keys = self._layout.ceiling_keys
-        own = self._layout.key(f"{self._lifecycle.entity}:in:{refuses.index}")
+        own = self._layout.own(f"{self._lifecycle.entity}:in:{refuses.index}")
         return {
             "most": self._path(refuses.most),
             "keys": keys or [own],

@@ -21,10 +21,10 @@ STORE_UNAVAILABLE = Event("store_unavailable", "WARNING", always=True)
 class Maintenance:
     """The background of one store."""
 
-    def __init__(self, server: Server, entity: str, prefix: str, trim: Callable[[], Awaitable[int]]) -> None:
+    def __init__(self, server: Server, entity: str, lock: str, trim: Callable[[], Awaitable[int]]) -> None:
         self._server = server
         self._entity = entity
-        self._lock = f"{prefix}trim:{entity}"
+        self._lock = lock
         self._trim = trim
         self._task: asyncio.Task[None] | None = None
 

@@ -40,7 +40,7 @@ class RedisStore(Changes[Record]):
         super().__init__(*given, **more)
         self._waiting = {}
         self._wakeups = Wakeups(self._server, self._layout.wakes if self._rules.lease else None)
-        self._maintenance = Maintenance(self._server, self._entity, self._prefix, self.trim)
+        self._maintenance = Maintenance(self._server, self._entity, self._layout.trimming, self.trim)
 
     async def open(self, log: Log) -> None:
         """Start to listen. A server that is away is waited for in the background."""

@@ -103,14 +103,6 @@ class PlaceDatabase(Database):
             yield connection
 
 
-class BoundedEntity(KeptEntity):
-    """An entity of which only so many are kept that have ended, which a spec says by a policy."""
-
-    @property
-    def forgets_ended(self) -> bool:
-        return bool(self.row.terminal)
-
-
 class PlaceStore(PostgresStore[Any]):
     """A store whose schema has no migrations; those are proven elsewhere."""
 
@@ -143,8 +135,7 @@ def open_place(
         assert lifecycle.record is not None
         compiled = compile_lifecycle("postgres", lifecycle, values)
         spec = compiled.spec
-        kind = BoundedEntity if max_terminal else KeptEntity
-        entities = {name: kind(spec, name, row) for name, row in spec.lifecycle.entities.items()}
+        entities = {name: KeptEntity(spec, name, row) for name, row in spec.lifecycle.entities.items()}
         tables = {name: postgres_files.entity_schema(spec, name, each) for name, each in entities.items()}
         database.want({name: _virtual(text) for name, text in tables.items()})
         text = "\n".join(postgres_files.statements(spec, entities[lifecycle.entity]))

@@ -19,10 +19,6 @@ COURIER_STATES = {IDLE: "IDLE", GONE: "GONE"}
 """The states of those who hold leases."""
 
 
-BOUNDED = ("sqlite",)
-"""Engines that bound those that have ended: the contract suite does so with any lifecycle."""
-
-
 class DescribedEntity(NamedTuple):
     """The parts of a spec that one lifecycle becomes."""
 
@@ -174,9 +170,9 @@ class _Writer:
             "terminal": self._states(lifecycle.terminal),
             "create": create,
             "transitions": {edge.name: self._edge(edge) for edge in self._edges},
+            # The contract suite bounds those that have ended with any lifecycle.
+            "retention": "ended",
         }
-        if self._engine in BOUNDED:
-            entity["retention"] = "ended"
         if lifecycle.listed_by:
             entity["listed_by"] = lifecycle.listed_by
         if lifecycle.revision:

@@ -10,13 +10,14 @@ from typing import Any
 from runtime.call.conditions import Failure
 from runtime.call.context import Call
 from runtime.model.lifecycles import Transition
-from runtime.stores.contract import NOTHING, Backlog, ExchangeResult, LeaseProof, LeaseSettlement, Record
+from runtime.stores.contract import NOTHING, Backlog, ExchangeResult, LeaseSettlement, Record
 from runtime.stores.postgres.claims.claim_cursor import EVER, ClaimCursor
-from runtime.stores.postgres.claims.settlements import Lost, PostgresSettlements
+from runtime.stores.postgres.claims.renewals import PostgresRenewals
+from runtime.stores.postgres.claims.settlements import Lost
 from runtime.stores.postgres.context import Connection, moment_of
 from runtime.stores.postgres.database import Unavailable
 from runtime.stores.postgres.steps import Taken
-from runtime.stores.semantics.leases import lease_problem, offers, room
+from runtime.stores.semantics.leases import offers, room
 from runtime.stores.semantics.rules import revised
 from runtime.stores.store import Busy, GuardBreach, Unstorable
 
@@ -29,7 +30,7 @@ _Groups = dict[str, list[int]]
 """The places of those that are settled, by the name of the edge that each takes."""
 
 
-class PostgresLeases(PostgresSettlements[Record]):
+class PostgresLeases(PostgresRenewals[Record]):
     """The leases of one kind of entity."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -39,8 +40,6 @@ class PostgresLeases(PostgresSettlements[Record]):
         claim = self._statements.get("claim")
         self._cursor = ClaimCursor(lease.oldest_by if lease else "")
         self._has_cursor = claim is not None and "from" in claim.takes
-        self._is_plain = claim is not None and self._is_timeless and "holder" not in self._statements
-        """Whether a claim is one statement: neither a holder nor a clock has to be looked at first."""
 
     # Claiming.
 
@@ -225,57 +224,12 @@ class PostgresLeases(PostgresSettlements[Record]):
             rows, key=lambda row: (row["_rank"], row["_age"] is not None, row["_age"], str(row[key]))
         )
 
-    # Renewing.
-
-    async def renew(
-        self, held: Sequence[tuple[str, LeaseProof]], *, seconds: float | None = None
-    ) -> list[Any]:
-        if self._rules.lease is None:
-            raise GuardBreach(f"a {self._entity} has no lease")
-        codec = self._codec
-        if not self._is_timeless:
-            for key, _ in held:
-                await self._access(codec.as_key(key))
-        known = [(key, lease) for key, lease in held if codec.is_key(key)]
-        actor = sorted(self._rules.entering.actors)[0] if self._rules.entering else ""
-        given = self._lease_columns(known)
-        rows = await self._answer(self._run("renew", actor=actor, seconds=seconds, **given)) if known else ()
-        renewed = {str(row[self._key_field]): codec.decode(row) for row in rows}
-        left = {codec.as_key(key) for key, _ in known} - renewed.keys()
-        goes_on: dict[str, Any] = {}
-        if left:
-            rows = await self._answer(self._run("holds", keys=[*left]))
-            goes_on = {str(row[self._key_field]): row for row in rows}
-        return [self._renewed(key, lease, renewed, goes_on) for key, lease in held]
-
-    def _renewed(
-        self, key: str, proof: LeaseProof, renewed: Mapping[str, Any], others: Mapping[str, Any]
-    ) -> Any:
-        own, lease = self._codec.as_key(key), self._rules.lease
-        assert lease is not None
-        record = renewed.get(own)
-        if record is not None and self._is_proven(record, proof):
-            return record
-        row = others.get(own)
-        if row is not None:
-            record = self._codec.decode(row)
-            if lease_problem(self._rules, record, *proof, moment_of(row)) is None:
-                return Busy("another transaction has it")
-        self._measures.lease_lost()
-        return None
-
-    def _is_proven(self, record: Any, proof: LeaseProof) -> bool:
-        lease = self._rules.lease
-        assert lease is not None
-        is_owner = not proof.owner or getattr(record, lease.owner) == proof.owner
-        return is_owner and (not proof.fence or getattr(record, lease.fence) == proof.fence)
-
     # Settling.
 
     async def settle(self, settlement: LeaseSettlement, call: Call) -> int:
         """Settle one; where another transaction has the row, it is waited for."""
         edge = self._admit_settlement(settlement, call)
-        (answer,) = await self.settle_many([settlement], call)
+        (answer,) = await self._settle_at_once([settlement], call)
         if isinstance(answer, Busy):
             async with self._patience:
                 outcomes = await self._settle_group(edge, call, [settlement], is_patient=True)
@@ -287,6 +241,26 @@ class PostgresLeases(PostgresSettlements[Record]):
         return answer
 
     async def settle_many(
+        self, settlements: Sequence[LeaseSettlement], call: Call
+    ) -> Sequence[int | Exception]:
+        outcomes = await self._settle_at_once(settlements, call)
+        if self._is_plain:
+            return outcomes
+        pairs = zip(settlements, outcomes, strict=True)
+        return [await self._wait_out(each, outcome, call) for each, outcome in pairs]
+
+    async def _wait_out(
+        self, settlement: LeaseSettlement, outcome: int | Exception, call: Call
+    ) -> int | Exception:
+        """Settle what another transaction had: a claim that came too late for it has it until its end."""
+        if not isinstance(outcome, Busy):
+            return outcome
+        try:
+            return await self.settle(settlement, call)
+        except (Failure, GuardBreach, Unstorable) as error:
+            return error
+
+    async def _settle_at_once(
         self, settlements: Sequence[LeaseSettlement], call: Call
     ) -> Sequence[int | Exception]:
         outcomes, along, places = await self._settle_most(settlements, call)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from importlib.resources import files
 from typing import Any
 
 import asyncpg
 from msgspec import Struct
 
 from runtime.stores.postgres.database import Database, Unavailable
+from runtime.stores.postgres.schema.series import find_folder
 from runtime.stores.store import StoreUnusable
 
 TABLE = "charter_migrations"
@@ -49,9 +49,9 @@ class Migration(Struct, frozen=True):
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def migrations(system: str) -> list[Migration]:
-    """The steps of a system. One that was never accepted has its whole schema as the only step."""
-    folder = files(f"generated.{system}").joinpath("sql")
+def migrations(series: str) -> list[Migration]:
+    """The steps of a series. One that was never accepted has its whole schema as the only step."""
+    folder = find_folder(series)
     accepted = folder.joinpath("migrations")
     if not accepted.is_dir():
         return [Migration(0, "unaccepted", folder.joinpath("schema.sql").read_text(encoding="utf-8"))]
@@ -65,23 +65,23 @@ def migrations(system: str) -> list[Migration]:
     )
 
 
-async def missing(database: Database, system: str) -> list[Migration]:
+async def missing(database: Database, series: str) -> list[Migration]:
     """The steps that the database has not seen."""
     (here,), *_ = await database.fetch(_HERE, TABLE)
     if not here:
-        return migrations(system)
-    rows = await database.fetch(_APPLIED, system)
-    return [*_left(system, migrations(system), {row[0]: row[1] for row in rows})]
+        return migrations(series)
+    rows = await database.fetch(_APPLIED, series)
+    return [*_left(series, migrations(series), {row[0]: row[1] for row in rows})]
 
 
-async def migrate(database: Database, system: str, service: str | None = None) -> list[str]:
+async def migrate(database: Database, series: str, service: str | None = None) -> list[str]:
     """Applies what is missing, all in one transaction; the names. Any number of processes may do so at once.
 
     A database that is ahead of this release is left as it is: an older release works on a newer schema.
     `service` is another role that may then do what the service does, and nothing else. Where the role of the
     database may not change the schema, its owner has to: that is waited for as the database itself is.
     """
-    if service is None and not await missing(database, system):
+    if service is None and not await missing(database, series):
         return []
     connection = await database.dedicated()
     try:
@@ -89,18 +89,18 @@ async def migrate(database: Database, system: str, service: str | None = None) -
         async with connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK, timeout=_PATIENCE_S)
             await connection.execute(_CREATE)
-            rows = await connection.fetch(_APPLIED, system)
+            rows = await connection.fetch(_APPLIED, series)
             applied = {row[0]: row[1] for row in rows}
-            left = [*_left(system, migrations(system), applied)]
+            left = [*_left(series, migrations(series), applied)]
             for each in left:
-                await _apply(connection, system, each)
+                await _apply(connection, series, each)
             if service is not None:
-                await _grant(connection, system, service)
+                await _grant(connection, series, service)
             return [each.name for each in left]
     except asyncpg.InsufficientPrivilegeError:
         raise Unavailable(
             f"the schema lacks migrations, and this role may not apply them: run 'python -m runtime.postgres"
-            f" migrate {system}' as the owner of the tables"
+            f" migrate {series}' as the owner of the tables"
         ) from None
     except (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError) as error:
         raise Unavailable(type(error).__name__, unknown=True) from None
@@ -108,30 +108,30 @@ async def migrate(database: Database, system: str, service: str | None = None) -
         await connection.close()
 
 
-async def _grant(connection: asyncpg.Connection[Any], system: str, service: str) -> None:
+async def _grant(connection: asyncpg.Connection[Any], series: str, service: str) -> None:
     """Lets a role do what the service does. Objects of a later release are none of this one's business."""
-    text = files(f"generated.{system}").joinpath("sql", "grants.sql").read_text(encoding="utf-8")
+    text = find_folder(series).joinpath("grants.sql").read_text(encoding="utf-8")
     quoted = await connection.fetchval("SELECT quote_ident($1)", service)
     schema = await connection.fetchval("SELECT quote_ident(current_schema())")
     await connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO {quoted}")
     await connection.execute(text.replace("{service}", quoted))
 
 
-async def _apply(connection: asyncpg.Connection[Any], system: str, migration: Migration) -> None:
+async def _apply(connection: asyncpg.Connection[Any], series: str, migration: Migration) -> None:
     try:
         await connection.execute(migration.text, timeout=_PATIENCE_S)
     except (asyncpg.PostgresSyntaxError, asyncpg.DuplicateTableError, asyncpg.UndefinedTableError) as error:
-        raise MigrationError(f"{system}/{migration.name} does not fit this database: {error}") from error
-    await connection.execute(_REMEMBER, system, migration.number, migration.name, migration.digest)
+        raise MigrationError(f"{series}/{migration.name} does not fit this database: {error}") from error
+    await connection.execute(_REMEMBER, series, migration.number, migration.name, migration.digest)
 
 
-def _left(system: str, known: list[Migration], applied: dict[int, str]) -> Iterator[Migration]:
+def _left(series: str, known: list[Migration], applied: dict[int, str]) -> Iterator[Migration]:
     for each in known:
         if each.number not in applied:
             if each.number < max(applied, default=0):
-                raise MigrationError(f"{system}/{each.name} is older than what the database has already")
+                raise MigrationError(f"{series}/{each.name} is older than what the database has already")
             yield each
         elif applied[each.number] != each.digest:
             raise MigrationError(
-                f"{system}/{each.name} is not what was applied under its number; migrations are never edited"
+                f"{series}/{each.name} is not what was applied under its number; migrations are never edited"
             )

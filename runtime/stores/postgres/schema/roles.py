@@ -15,7 +15,7 @@ _KNOWN = "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)"
 _MAKE = "SELECT format('CREATE ROLE %I LOGIN PASSWORD %L', $1::text, $2::text)"
 
 
-async def prepare(owner_url: str, service_url: str, system: str) -> list[str]:
+async def prepare(owner_url: str, service_url: str, series: str) -> list[str]:
     """Migrates as the owner, makes the role of the service if it is not there, and lets it do its work.
 
     Both URLs name the same database. The names of the migrations that were applied.
@@ -27,9 +27,9 @@ async def prepare(owner_url: str, service_url: str, system: str) -> list[str]:
     database = Database(owner_url)
     try:
         if role == unquote(urlsplit(owner_url).username or ""):
-            return await migrate(database, system)
+            return await migrate(database, series)
         await _make_role(database, role, password)
-        return await migrate(database, system, role)
+        return await migrate(database, series, role)
     finally:
         await database.close()
 

@@ -15,6 +15,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from generated.orchestrator.system import SYSTEM
 from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.programs import EmbeddedError, data_folder, find_unprivileged_user, is_reachable
@@ -83,9 +84,9 @@ async def test_nodes_have_a_role_of_their_own(place: Path) -> None:
     server = EmbeddedPostgres(place)
     server.start()
     try:
-        url = await server.provision("orchestrator")
+        url = await server.provision(SYSTEM, None)
         server.restart()
-        assert await server.provision("orchestrator") == url
+        assert await server.provision(SYSTEM, None) == url
         assert await ask(url, "SELECT current_user") == "charter_service"
         assert await ask(url, RIGHTS) is False
         assert await ask(url, "SELECT count(*) FROM pg_tables WHERE tableowner = current_user") == 0
