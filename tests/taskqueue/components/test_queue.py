@@ -151,6 +151,35 @@ def test_a_pop_is_logged() -> None:
     simulate(scenario)
 
 
+def test_an_entry_has_no_lines_of_its_own() -> None:
+    """What the queue keeps is an entity that is not logged: a pop has its line, the rest has none."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        await fixture.enqueue("a", "b")
+        await fixture.remove("a")
+        await fixture.pop()
+        assert [line["event"] for line in fixture.lines.read_back()] == ["job_dequeued"]
+
+    simulate(scenario)
+
+
+def test_a_queue_goes_on_where_another_ended() -> None:
+    """A queue over the same store has the same jobs in the same order, and adds to them at the tail."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        await fixture.enqueue(*map(str, range(1200)))
+        await fixture.pop()
+        await fixture.remove("1")
+        fixture.queue = Queue(fixture.entries, world)
+        assert await asyncio.gather(fixture.enqueue("2"), fixture.enqueue("last"), fixture.remove("3"))
+        left = [(await fixture.pop()).job_id for _ in range(1198)]
+        assert left == ["2", *map(str, range(4, 1200)), "last"]
+
+    simulate(scenario)
+
+
 def test_a_waiting_pop_gets_the_job_at_once() -> None:
     """A dequeue of an empty queue is answered the moment a job comes in."""
 
