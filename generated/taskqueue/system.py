@@ -1,6 +1,6 @@
 """All tables of taskqueue for the engine.
 
-Generated from spec/taskqueue (sha256:ba755d017eff893d). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:92f16215742045f7). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="taskqueue",
-    digest="ba755d017eff893dd9493162d043238479f82d970496786234364284c360a3e1",
+    digest="92f16215742045f7be8dd7401bae939b536e4cb9ead1cdf0073e9c7fb22bc4f5",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
