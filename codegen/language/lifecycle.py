@@ -284,7 +284,7 @@ class Entity(Part):
     )
     logged: bool = Field(
         default=True,
-        description="Whether each change has a line in the log; where others tell the same, none is needed.",
+        description="Whether each creation, transition and deletion has a line in the log of the node.",
     )
     retention: LowerName | None = Field(
         default=None,
