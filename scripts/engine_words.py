@@ -49,7 +49,8 @@ _INTRODUCTION = """\
 
 Every word of a lifecycle that says what an entity means, and the engines that have it. Each engine passes
 the same contract suite (`tests/stores/`), which has every word of this table, and a differential test
-against the [semantics](../explanation/stores.md). A number is a sentence below the table: what the word means less there.
+against the [semantics](../explanation/stores.md). A number is a sentence below the table: what the word means
+less there.
 
 Generated from the models of the language and from the engines. Do not edit; run `nox -s words`.
 """
