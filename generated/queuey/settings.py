@@ -1,6 +1,6 @@
 """Environment of queuey: its variables, and the settings that each component reads from them.
 
-Generated from spec/queuey (sha256:aab82119b9d8772e). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:e6fdee8da5a98a1e). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -47,6 +47,12 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         type="data_path",
         meaning="The database file.",
         default="queuey.db",
+    ),
+    "DATABASE_URL": Variable(
+        name="DATABASE_URL",
+        type="url",
+        meaning="The PostgreSQL database, where a deployment keeps its jobs in one, as postgresql://user:password@host:port/name.",
+        required=True,
     ),
     "ABANDONED_AGE": Variable(
         name="ABANDONED_AGE",
