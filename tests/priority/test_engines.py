@@ -11,6 +11,7 @@ import pytest
 from generated.priority.system import SYSTEM
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.support.orchestrator.sql_session import Sql
+from tests.support.postgres_clusters import ServiceDatabases
 from tests.support.priority.stack import (
     BRISK,
     Node,
@@ -21,7 +22,6 @@ from tests.support.priority.stack import (
     expect_success,
     wait_until,
 )
-from tests.support.service_databases import ServiceDatabases
 
 ENGINES = ("memory", "postgres", "sqlite")
 DURABLE = ("postgres", "sqlite")

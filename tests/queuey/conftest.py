@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 
 from runtime.embedded.postgres import EmbeddedPostgres
+from tests.support.postgres_clusters import ServiceDatabases
 from tests.support.queuey.in_process_queue import House
-from tests.support.service_databases import ServiceDatabases
 
 DEPLOYMENTS = ("local", "memory", "postgres")
 OF_THE_FILE = frozenset(("sql", "rows", "path", "close", "open", "sweep"))

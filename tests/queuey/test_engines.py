@@ -13,8 +13,8 @@ import pytest
 
 from generated.queuey.system import SYSTEM
 from tests.support.plain_http import NO_TLS
+from tests.support.postgres_clusters import ServiceDatabases
 from tests.support.queuey.processes import Process
-from tests.support.service_databases import ServiceDatabases
 
 ENGINES = ("postgres",)
 
