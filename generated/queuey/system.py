@@ -1,6 +1,6 @@
 """All tables of queuey for the engine.
 
-Generated from spec/queuey (sha256:e6fdee8da5a98a1e). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:65eead736a25b8d5). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="e6fdee8da5a98a1eb88162d45df2c81eab67a2f073335722cd666f187a8af82a",
+    digest="65eead736a25b8d524054c15cb39f466249807b241f033c73c6976af1be46ec6",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
