@@ -1,6 +1,6 @@
 """Lifecycles of orchestrator: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/orchestrator (sha256:f1f98035f724ca12). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:20b79e3e0a04a5b5). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

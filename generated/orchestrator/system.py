@@ -1,6 +1,6 @@
 """All tables of orchestrator for the engine.
 
-Generated from spec/orchestrator (sha256:f1f98035f724ca12). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:20b79e3e0a04a5b5). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="orchestrator",
-    digest="f1f98035f724ca12c84142f1b05356d8b5af0151bd542d776b06186e0474ce49",
+    digest="20b79e3e0a04a5b5c5fdfb70433372ebe2974c9b2977805629cfdcee3f67c3fd",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

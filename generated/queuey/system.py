@@ -1,6 +1,6 @@
 """All tables of queuey for the engine.
 
-Generated from spec/queuey (sha256:aab82119b9d8772e). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:bceb3338cf8f5cb9). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from generated.queuey.lifecycle import LIFECYCLES
 from generated.queuey.methods import SERVICES
 from generated.queuey.policy import KEEPALIVE
 from generated.queuey.settings import RULES, SETTINGS, VARIABLES
+from generated.queuey.storage import STORAGE
 from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="aab82119b9d8772e314002b4c9e525b66f0f6a55f5499d3b1f0019283fa72067",
+    digest="bceb3338cf8f5cb9972d07d560fffeffbf5d5bfd384101ee11ae548d33263401",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
     lifecycles=LIFECYCLES,
+    storage=STORAGE,
     conditions=CONDITIONS,
     roles=ROLES,
     upstream=UPSTREAM,

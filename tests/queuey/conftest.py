@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+import itertools
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from types import CodeType, FunctionType
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from runtime.embedded.redis import EmbeddedRedis
+from runtime.stores.redis.connection import server as servers
+from tests.support.asked_names import find_asked_names
 from tests.support.queuey.in_process_queue import House
 
-DEPLOYMENTS = ("local", "memory")
-OF_THE_FILE = frozenset(("sql", "rows", "path", "close", "open", "sweep"))
-"""What a test asks of a queue whose jobs are in a file, which it can read, or which outlives the queue."""
+OF_THE_FILE = frozenset(("sql", "rows", "path", "House"))
+"""What a test asks of a queue whose jobs are in a file, which it can read, or open a second time."""
+OF_WHAT_LASTS = frozenset(("close", "open", "sweep"))
+"""What a test asks of a queue whose jobs outlive it."""
+MISSING = {"local": frozenset[str](), "redis": OF_THE_FILE, "memory": OF_THE_FILE | OF_WHAT_LASTS}
+"""What each deployment cannot be asked."""
+_NUMBERS = itertools.count()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that asks a queue by its API alone on each deployment, and the others on a file."""
+    """Run a test on each deployment of which it asks nothing but the API, or what the deployment has."""
     if "house" in metafunc.fixturenames:
-        names = {*_iter_names(metafunc.function, set())}
-        deployments = DEPLOYMENTS[:1] if names & OF_THE_FILE else DEPLOYMENTS
+        names = find_asked_names(metafunc.function)
+        deployments = [each for each, missing in MISSING.items() if not names & missing]
         metafunc.parametrize("house", deployments, indirect=True)
 
 
-def _iter_names(function: Callable[..., Any], seen: set[str]) -> Iterator[str]:
-    """Iterate over the names that a test uses, also in the functions of its module that it calls."""
-    pending: list[CodeType] = [function.__code__]
-    while pending:
-        code = pending.pop()
-        yield from code.co_names
-        pending += [each for each in code.co_consts if isinstance(each, CodeType)]
-        for name in {*code.co_names} - seen:
-            seen.add(name)
-            called = function.__globals__.get(name)
-            if isinstance(called, FunctionType) and called.__module__ == function.__module__:
-                yield from _iter_names(called, seen)
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedRedis]:
+    """A real Redis. A test that stops it uses one of its own."""
+    server = EmbeddedRedis(tmp_path_factory.mktemp("redis") / "shared", settings={"appendonly": "no"})
+    server.start()
+    yield server
+    server.remove()
 
 
 @pytest_asyncio.fixture
-async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[House]:
+async def house(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[House]:
     """A queue with its defaults and without periodic sweeps."""
-    async with House(tmp_path / "queue.db", request.param) as house:
+    settings: dict[str, str] = {}
+    if request.param == "redis":
+        monkeypatch.setattr(servers, "CONNECT_S", 60.0)  # A process that stalls has lost nothing.
+        url = request.getfixturevalue("redis_server").url
+        settings = {"REDIS_URL": url, "REDIS_KEY_PREFIX": f"t{next(_NUMBERS)}:"}
+    async with House(tmp_path / "queue.db", request.param, **settings) as house:
         yield house

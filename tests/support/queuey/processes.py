@@ -23,7 +23,10 @@ PATIENCE_S = 90.0
 class Process:
     """One node. It keeps its ports when it is started again."""
 
-    def __init__(self, folder: Path, node: str, name: str, settings: dict[str, str]) -> None:
+    def __init__(
+        self, folder: Path, node: str, name: str, settings: dict[str, str], deployment: str = "local"
+    ) -> None:
+        self._deployment = deployment
         self._log = folder / f"{name}.log"
         self._node = node
         self._settings = {"MDNS_ENABLED": "false", **settings}
@@ -36,7 +39,12 @@ class Process:
         self._start = self._log.stat().st_size if self._log.exists() else 0
         environ = {**os.environ, **self._settings}
         self.process = forked_nodes.start(
-            "queuey", "runtime.serve", [f"queuey.local.{self._node}"], environ, self._log, self._log
+            "queuey",
+            "runtime.serve",
+            [f"queuey.{self._deployment}.{self._node}"],
+            environ,
+            self._log,
+            self._log,
         )
         return self
 

@@ -1,0 +1,44 @@
+"""Storage of queuey by the engines that a deployment names instead of those in its lifecycle.
+
+Generated from spec/queuey (sha256:bceb3338cf8f5cb9). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType as Frozen
+from typing import Final
+
+from generated.queuey.messages import ACTIVE, COMPLETED, FAILED, JOB_STATUS_UNSPECIFIED, PENDING
+from runtime.model.lifecycles import KeptInRedis, Remembered, Storage
+
+STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
+    {
+        "redis": Frozen(
+            {
+                "job": KeptInRedis(
+                    url="REDIS_URL",
+                    prefix="REDIS_KEY_PREFIX",
+                    words=Frozen(
+                        {
+                            "status": Frozen(
+                                {
+                                    JOB_STATUS_UNSPECIFIED: "job_status_unspecified",
+                                    PENDING: "pending",
+                                    ACTIVE: "active",
+                                    COMPLETED: "completed",
+                                    FAILED: "failed",
+                                }
+                            ),
+                        }
+                    ),
+                    unique=Frozen(
+                        {
+                            "idempotency_key": Remembered(),
+                        }
+                    ),
+                ),
+            }
+        ),
+    }
+)
