@@ -17,7 +17,7 @@ from runtime.stores.contract import CREATION, Compare, CreateResult, Record
 from runtime.stores.postgres.context import Connection, moment_of
 from runtime.stores.postgres.database import Locked
 from runtime.stores.postgres.due_transitions import PostgresClocks
-from runtime.stores.postgres.steps import Taken
+from runtime.stores.postgres.steps import StepOutcome
 from runtime.stores.semantics.creation import Begun, begin, ceiling, unique_values
 from runtime.stores.semantics.leases import is_in_index
 from runtime.stores.store import GuardBreach, Unstorable
@@ -313,6 +313,6 @@ def _is_at_once(name: str) -> bool:
     return name.startswith("create_") and name != "create_shared"
 
 
-def _taken(made: Begun) -> Taken:
+def _taken(made: Begun) -> StepOutcome:
     changes = tuple((each.edge, each.record) for each in made.steps)
-    return Taken(made.created, changes, asked=tuple(each.name for each in made.edges))
+    return StepOutcome(made.created, changes, asked=tuple(each.name for each in made.edges))

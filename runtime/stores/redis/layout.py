@@ -29,7 +29,7 @@ class Rank(Struct, frozen=True):
     part: Pattern
 
 
-class Layout:
+class KeyLayout:
     """The keys of one kind of entity. A name of the spec has no prefix; what is asked for here has it."""
 
     def __init__(self, rules: Rules, prefix: str, system: System) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.model.lifecycles import Index, Lease
-from runtime.stores.redis.codec import SIGNATURE, TURN, Codec
-from runtime.stores.redis.layout import Layout
+from runtime.stores.redis.codec import SIGNATURE, TURN, HashCodec
+from runtime.stores.redis.layout import KeyLayout
 from runtime.stores.redis.lua_text import concatenate, to_lua
 from runtime.stores.semantics.rules import Clock
 
@@ -14,7 +14,7 @@ from runtime.stores.semantics.rules import Clock
 class LuaIndexes:
     """Renders the indexes of one lifecycle."""
 
-    def __init__(self, layout: Layout, codec: Codec[Any]) -> None:
+    def __init__(self, layout: KeyLayout, codec: HashCodec[Any]) -> None:
         self._layout, self._rules, self._codec = layout, layout.rules, codec
         self._lifecycle = layout.lifecycle
         self._indexes: list[str] = []

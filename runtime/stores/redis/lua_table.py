@@ -8,8 +8,8 @@ from typing import Any
 
 from runtime.model.lifecycles import Backoff, Due, GiveUp, Lease, Shift, Take, Transition
 from runtime.model.measuring import WINDOW_SLOTS, Counts, Measured
-from runtime.stores.redis.codec import Codec
-from runtime.stores.redis.layout import Layout
+from runtime.stores.redis.codec import HashCodec
+from runtime.stores.redis.layout import KeyLayout
 from runtime.stores.redis.lua_indexes import LuaIndexes
 from runtime.stores.redis.lua_text import Code, render_lazy, to_lua
 from runtime.stores.semantics.clocks import delay
@@ -27,8 +27,8 @@ class LuaTable:
 
     def __init__(
         self,
-        layout: Layout,
-        codec: Codec[Any],
+        layout: KeyLayout,
+        codec: HashCodec[Any],
         measured: Sequence[Measured] = (),
         max_terminal: int = 0,
         packed: Sequence[str] = (),

@@ -19,9 +19,9 @@ from runtime.stores.contract import (
 )
 from runtime.stores.redis.changes import Changes
 from runtime.stores.redis.codec import decode_json, parse_moment
-from runtime.stores.redis.maintenance import Maintenance
-from runtime.stores.redis.metrics.census import Census
-from runtime.stores.redis.wakeups import Wakeups
+from runtime.stores.redis.maintenance import RedisMaintenance
+from runtime.stores.redis.metrics.census import RedisCensus
+from runtime.stores.redis.wakeups import RedisWakeups
 from runtime.stores.semantics.leases import equals
 from runtime.stores.semantics.rules import to_moment
 from runtime.stores.store import GuardBreach
@@ -40,11 +40,11 @@ class RedisStore(Changes[Record]):
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self._waiting = {}
-        self._wakeups = Wakeups(self._server, self._layout.wakes if self._rules.lease else None)
-        self._maintenance = Maintenance(self._server, self._entity, self._layout.trimming, self.trim)
+        self._wakeups = RedisWakeups(self._server, self._layout.wakes if self._rules.lease else None)
+        self._maintenance = RedisMaintenance(self._server, self._entity, self._layout.trimming, self.trim)
         if self._layout.kept is None:
             # No metrics of a spec can name an index that has no name.
-            self._census = Census(self._server, self._lifecycle, self._layout)
+            self._census = RedisCensus(self._server, self._lifecycle, self._layout)
             self._metrics.add_census(self._census, self._census.refresh)
 
     async def open(self, log: Log) -> None:

@@ -22,7 +22,7 @@ from runtime.stores.s3.codec import Snapshot
 from runtime.stores.s3.conditional_writes import Changed, Draft, Unchanged
 from runtime.stores.s3.context import BucketContext
 from runtime.stores.s3.layout import default_layout
-from runtime.stores.s3.listing import Listing
+from runtime.stores.s3.listing import BucketListing
 from runtime.stores.s3.unique_values import UniqueValues
 from runtime.stores.semantics.clocks import due_at, due_given, is_due, is_in_force
 from runtime.stores.semantics.creation import forgotten_at
@@ -75,7 +75,7 @@ class S3Changes(StoreBase[Record]):
         )
         self._writes = self._context.writes
         self._own: OwnWrites[Record] = OwnWrites(self._writes)
-        self._listing: Listing[Record] = Listing(self._context)
+        self._listing: BucketListing[Record] = BucketListing(self._context)
         self._unique = UniqueValues(self._context)
         self._stores = {} if stores is None else stores
         self._stores[lifecycle.entity] = self

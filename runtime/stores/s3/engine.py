@@ -8,10 +8,10 @@ from typing import Any
 from runtime.model.lifecycles import Due, Lifecycle
 from runtime.observe.log import Log
 from runtime.stores.engine import Engine, EngineContext
-from runtime.stores.s3.client.credentials import Credentials
+from runtime.stores.s3.client.credentials import KeySource
 from runtime.stores.s3.client.errors import Refused
 from runtime.stores.s3.client.objects import Objects
-from runtime.stores.s3.client.place import Place, place_of
+from runtime.stores.s3.client.place import BucketPlace, place_of
 from runtime.stores.s3.layout import default_layout
 from runtime.stores.s3.store import S3Store
 from runtime.stores.store import StoreUnusable
@@ -23,7 +23,7 @@ class S3Engine(Engine):
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
-        self._buckets: dict[Place, Objects] = {}
+        self._buckets: dict[BucketPlace, Objects] = {}
         self._together: dict[str, Any] = {}
         """The stores by entity, which look at each other."""
 
@@ -33,7 +33,7 @@ class S3Engine(Engine):
         place = place_of(layout, context.values)
         if place not in self._buckets:
             try:
-                self._buckets[place] = Objects(place, Credentials(context.values))
+                self._buckets[place] = Objects(place, KeySource(context.values))
             except Refused as error:
                 raise StoreUnusable(str(error)) from None
         return S3Store(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from runtime.model.lifecycles import Transition
-from runtime.stores.semantics.edges import Step, applies, take_steps
+from runtime.stores.semantics.edges import EdgeStep, applies, take_steps
 from runtime.stores.semantics.rules import Change, Rules, to_microseconds
 from runtime.stores.store import GuardBreach
 from runtime.world import World
@@ -18,7 +18,7 @@ class Begun(NamedTuple):
     """A new entity: its first record, and the edges that its creator takes, each with the record after it."""
 
     created: Any
-    steps: tuple[Step, ...]
+    steps: tuple[EdgeStep, ...]
 
     @property
     def record(self) -> Any:

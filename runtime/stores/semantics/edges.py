@@ -18,7 +18,7 @@ LONGEST_WAIT_S = 10 * 365 * 86400.0
 _LARGEST_POWER = 1024.0
 
 
-class Step(NamedTuple):
+class EdgeStep(NamedTuple):
     """One edge, and the record after it."""
 
     edge: Transition
@@ -139,20 +139,20 @@ def take_steps(
     *,
     owner: str = "",
     is_final: bool = False,
-) -> tuple[Step, ...]:
+) -> tuple[EdgeStep, ...]:
     """Return each edge that is taken, with the record after it."""
     ending = edge.gives_up
     if ending is None:
-        return (Step(edge, after_edge(rules, edge, record, given, now, world, owner)),)
+        return (EdgeStep(edge, after_edge(rules, edge, record, given, now, world, owner)),)
     end = rules.edges[ending.transition]
     if end.source == edge.source:
         is_counted = edge.counts != ending.count
         if is_final or is_exhausted(rules, ending, record, is_counted=is_counted):
             edge = end
-        return (Step(edge, after_edge(rules, edge, record, given, now, world, owner)),)
-    first = Step(edge, after_edge(rules, edge, record, given, now, world, owner))
+        return (EdgeStep(edge, after_edge(rules, edge, record, given, now, world, owner)),)
+    first = EdgeStep(edge, after_edge(rules, edge, record, given, now, world, owner))
     if is_final or is_exhausted(rules, ending, first.record, is_counted=True):
-        return (first, Step(end, after_edge(rules, end, first.record, given, now, world, owner)))
+        return (first, EdgeStep(end, after_edge(rules, end, first.record, given, now, world, owner)))
     return (first,)
 
 

@@ -8,13 +8,13 @@ from contextlib import suppress
 from runtime.model.lifecycles import Lifecycle
 from runtime.stores.redis.connection.line import ReplyError
 from runtime.stores.redis.connection.server import Server, Unavailable
-from runtime.stores.redis.layout import Layout
+from runtime.stores.redis.layout import KeyLayout
 
 
-class Census:
+class RedisCensus:
     """What Redis said last; while it is away that stands."""
 
-    def __init__(self, server: Server, lifecycle: Lifecycle, layout: Layout) -> None:
+    def __init__(self, server: Server, lifecycle: Lifecycle, layout: KeyLayout) -> None:
         self._server, self._lifecycle = server, lifecycle
         self._keys = {name: layout.listed_key(state) for state, name in lifecycle.states.items()}
         self._rows: list[tuple[str, str, int, float]] = []
