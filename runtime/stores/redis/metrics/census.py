@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from runtime.model.lifecycles import Lifecycle
-from runtime.stores.redis.connection.line import ReplyError
-from runtime.stores.redis.connection.server import Server, Unavailable
+from runtime.stores.redis.connection.client import RedisClient, RedisUnavailable
+from runtime.stores.redis.connection.pipelined_connection import ReplyError
 from runtime.stores.redis.layout import KeyLayout
 
 
 class RedisCensus:
     """What Redis said last; while it is away that stands."""
 
-    def __init__(self, server: Server, lifecycle: Lifecycle, layout: KeyLayout) -> None:
+    def __init__(self, server: RedisClient, lifecycle: Lifecycle, layout: KeyLayout) -> None:
         self._server, self._lifecycle = server, lifecycle
         self._keys = {name: layout.listed_key(state) for state, name in lifecycle.states.items()}
         self._rows: list[tuple[str, str, int, float]] = []
@@ -26,7 +26,7 @@ class RedisCensus:
     async def refresh(self) -> None:
         """Read the numbers anew, in one exchange."""
         asked = [tuple(each) for key in self._keys.values() for each in _questions(key)]
-        with suppress(Unavailable, ReplyError):
+        with suppress(RedisUnavailable, ReplyError):
             (seconds, fraction), *answers = await self._server.ask_at_once(("TIME",), *asked)
             now = int(seconds) * 1_000_000 + int(fraction)
             self._rows = [*self._count(now, answers)]
