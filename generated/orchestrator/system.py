@@ -1,6 +1,6 @@
 """All tables of orchestrator for the engine.
 
-Generated from spec/orchestrator (sha256:20b79e3e0a04a5b5). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:8efb61d345cb3640). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="orchestrator",
-    digest="20b79e3e0a04a5b5c5fdfb70433372ebe2974c9b2977805629cfdcee3f67c3fd",
+    digest="8efb61d345cb3640daa2628aac06a21c2e8ff4cf486a7d7e2a34b94f3adad391",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

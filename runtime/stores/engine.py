@@ -138,8 +138,8 @@ def due_changes(lifecycle: Lifecycle, component: str) -> Iterator[tuple[str, Due
     for edge in (*lifecycle.edges.values(), *lifecycle.by_name):
         dues = (due for due in (edge.due, edge.also_due) if due is not None)
         yield from ((edge.name, due) for due in dues if due.by == component)
-    for shift in lifecycle.shifts.values():
-        if shift.due is not None and shift.due.by == component:
-            yield shift.name, shift.due
+    for update in lifecycle.updates.values():
+        if update.due is not None and update.due.by == component:
+            yield update.name, update.due
     if lifecycle.deletion_due is not None and lifecycle.deletion_due.by == component:
         yield DELETION, lifecycle.deletion_due

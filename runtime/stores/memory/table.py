@@ -51,8 +51,8 @@ class MemoryTable:
         """Tuples of plain values: the collector leaves them alone, and there are many."""
         self._history_size = 0
         self._forgotten: dict[str, int] = {}
-        refuses = rules.lifecycle.refuses
-        self._ceiling_index = rules.indexes[refuses.index] if refuses else None
+        ceiling = rules.lifecycle.ceiling
+        self._ceiling_index = rules.indexes[ceiling.index] if ceiling else None
         self.ceiling_count = 0
         self._is_indexed = bool(self.claims or self.dues or self._ceiling_index)
         listed_by = rules.lifecycle.listed_by

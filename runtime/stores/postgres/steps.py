@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from runtime.call.context import Call
-from runtime.model.lifecycles import Shift, Transition
+from runtime.model.lifecycles import Transition, Update
 from runtime.stores.batch import Batch
 from runtime.stores.contract import DELETION, NOTHING, Given, LeaseProof, Record, Transitioned
 from runtime.stores.postgres.codec import storable
 from runtime.stores.postgres.context import Connection, PostgresContext, moment_of
 from runtime.stores.semantics.clocks import due_given, is_due, is_in_force
 from runtime.stores.semantics.creation import is_deletable
-from runtime.stores.semantics.edges import after_shift, applies, sources, take_steps
+from runtime.stores.semantics.edges import after_update, applies, sources, take_steps
 from runtime.stores.semantics.leases import LOST, lease_problem
 from runtime.stores.semantics.rules import Change, Clock, revised
 from runtime.stores.store import GuardBreach, NoSuchEntity, Unstorable
@@ -259,11 +259,11 @@ class PostgresSteps(PostgresContext[Record]):
     def _take(
         self, taken: StepOutcome, change: Change, now: int, owner: str, *, is_final: bool
     ) -> StepOutcome:
-        """Return what becomes of an entity after one more edge or shift."""
+        """Return what becomes of an entity after one more edge or update."""
         rules, (old, before, given, asked) = self._rules, taken
         last = taken.record if before else old
-        if isinstance(change, Shift):
-            more: tuple[tuple[Change, Any], ...] = ((change, after_shift(rules, change, last, given, now)),)
+        if isinstance(change, Update):
+            more: tuple[tuple[Change, Any], ...] = ((change, after_update(rules, change, last, given, now)),)
         else:
             steps = take_steps(rules, change, last, given, now, self._world, owner=owner, is_final=is_final)
             more = tuple((each.edge, each.record) for each in steps)
@@ -339,7 +339,7 @@ class PostgresSteps(PostgresContext[Record]):
             raise self._lease_lost(key, lease.owner, problem)
 
     def _require_ending(self, edge: Change) -> None:
-        if not isinstance(edge, Transition) or edge.gives_up is None:
+        if not isinstance(edge, Transition) or edge.dead_letter is None:
             raise GuardBreach(f"{edge.name} is never the last try of a {self._entity}")
 
     @property

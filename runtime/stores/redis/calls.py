@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from runtime.call.context import Call
-from runtime.model.lifecycles import Lifecycle, Shift, Transition
+from runtime.model.lifecycles import Lifecycle, Transition, Update
 from runtime.model.system import System
 from runtime.observe import log as events
 from runtime.observe.metrics import Metrics
@@ -86,8 +86,8 @@ class ScriptCalls(StoreBase[Record]):
         )
         self._tokens: deque[str] = deque()
         """Tokens for leases that were drawn and not needed."""
-        self._ends = {edge.gives_up.transition for edge in self._rules.edges.values() if edge.gives_up}
-        self._has_jitter = any(edge.waits and edge.waits.jitter for edge in self._rules.edges.values())
+        self._ends = {edge.dead_letter.transition for edge in self._rules.edges.values() if edge.dead_letter}
+        self._has_jitter = any(edge.backoff and edge.backoff.jitter for edge in self._rules.edges.values())
 
     # Arguments.
 
@@ -113,7 +113,7 @@ class ScriptCalls(StoreBase[Record]):
     def _add_chance(self, arguments: dict[str, Any], names: Sequence[str]) -> None:
         """Add a random number where an edge has jitter, or the seed of many."""
         edges = [self._rules.edges[name] for name in names if name in self._rules.edges]
-        if any(edge.waits and edge.waits.jitter for edge in edges):
+        if any(edge.backoff and edge.backoff.jitter for edge in edges):
             arguments["chance"] = self._world.uniform(0.0, 1.0)
 
     def _add_tokens(self, arguments: dict[str, Any], count: int) -> list[str]:
@@ -206,7 +206,7 @@ class ScriptCalls(StoreBase[Record]):
                 if trace and traced:
                     known[trace] = traced
                 if age:
-                    known |= self._shift_note(name, age[0])
+                    known |= self._update_note(name, age[0])
                 known |= noted
             self._measure(name, actor)
             is_own = call is None or actor in ("", call.caller)
@@ -220,14 +220,14 @@ class ScriptCalls(StoreBase[Record]):
         if name in self._ends:
             self._measures.given_up()
 
-    def _shift_note(self, name: str, age: float) -> dict[str, Any]:
-        """Return what the log has of a shift by the clock: how old the entity is, and which value changed."""
+    def _update_note(self, name: str, age: float) -> dict[str, Any]:
+        """Return what the log has of an update by the clock: the age of the entity, and what changed."""
         note: dict[str, Any] = {"age_seconds": round(age / 1e6, 3)}
-        shift = self._rules.changes[name]
-        if isinstance(shift, Shift):
-            for field, value in shift.where.items():
+        update = self._rules.changes[name]
+        if isinstance(update, Update):
+            for field, value in update.where.items():
                 note["from"] = self._codec.encode(field, value)
-                if isinstance(after := shift.sets.get(field), int):
+                if isinstance(after := update.sets.get(field), int):
                     note["to"] = self._codec.encode(field, after)
         return note
 

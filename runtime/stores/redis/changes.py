@@ -114,7 +114,7 @@ class Changes(Creation[Record]):
         return self._lease_lost(key, owner, problem)
 
     def _require_ending(self, edge: Change) -> None:
-        if not isinstance(edge, Transition) or edge.gives_up is None:
+        if not isinstance(edge, Transition) or edge.dead_letter is None:
             raise GuardBreach(f"{edge.name} is never the last try of a {self._entity}")
 
     def _require_possible_key(self, key: str) -> None:

@@ -183,7 +183,7 @@ def clearable_fields(rules: Rules) -> set[str]:
     """Return the fields that a change may unset, which therefore are never in the text of the creation."""
     found = {*rules.waits}
     for change in rules.changes.values():
-        found |= {*change.clears, *change.takes}
+        found |= {*change.clear, *change.from_request}
     if (lease := rules.lease) is not None:
         found |= {each for each in (lease.owner, lease.expires, lease.token) if each}
     return found

@@ -113,7 +113,7 @@ class LuaIndexes:
             found.append(more)
         if entering.when or entering.where:
             found.append(f"M.fits(M.change_of({to_lua(entering.name)}), r)")
-        if rules.rank_field is None or not lease.first:
+        if rules.rank_field is None or not lease.claim_order:
             return self._add(" and ".join(found), to_lua(layout.ranks[0].key), age)
         by_word = to_lua({each.word: each.key for each in layout.ranks})
         self._free_keys = f"L.free_keys = {by_word}\n"
@@ -142,15 +142,15 @@ class LuaIndexes:
         self._add(f"{applies} and {at}", to_lua(self._layout.due_key(clock)), f"M.text({at})")
 
     def _add_ceiling(self) -> int | None:
-        refuses, layout = self._lifecycle.refuses, self._layout
-        if refuses is None:
+        ceiling, layout = self._lifecycle.ceiling, self._layout
+        if ceiling is None:
             return None
         if layout.ceiling_keys is not None:
-            if refuses.index == layout.free:
+            if ceiling.index == layout.free:
                 return self.free_place
-            return [name for name in layout.declared if name != layout.free].index(refuses.index) + 1
-        own = to_lua(layout.own(f"{self._lifecycle.entity}:in:{refuses.index}"))
-        return self._add(self._condition(self._rules.indexes[refuses.index]), own, None)
+            return [name for name in layout.declared if name != layout.free].index(ceiling.index) + 1
+        own = to_lua(layout.own(f"{self._lifecycle.entity}:in:{ceiling.index}"))
+        return self._add(self._condition(self._rules.indexes[ceiling.index]), own, None)
 
     def _part_of(self) -> str:
         """Render the function for the signature of a record's needs, and the needs as a list."""

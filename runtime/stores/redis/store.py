@@ -40,7 +40,7 @@ class RedisStore(Changes[Record]):
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self._waiting = {}
-        self._wakeups = RedisWakeups(self._server, self._layout.wakes if self._rules.lease else None)
+        self._wakeups = RedisWakeups(self._server, self._layout.wake_up if self._rules.lease else None)
         self._maintenance = RedisMaintenance(self._server, self._entity, self._layout.trimming, self.trim)
         if self._layout.kept is None:
             # No metrics of a spec can name an index that has no name.
@@ -152,7 +152,7 @@ class RedisStore(Changes[Record]):
         await self._answer(self._server.ask(("SADD", self._layout.paused, self._pausable(value))))
 
     async def resume(self, value: int) -> None:
-        wake_up = ("PUBLISH", self._layout.wakes, self._entity)
+        wake_up = ("PUBLISH", self._layout.wake_up, self._entity)
         await self._answer(self._server.ask(("SREM", self._layout.paused, self._pausable(value)), wake_up))
 
     async def paused(self) -> frozenset[int]:

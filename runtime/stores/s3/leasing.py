@@ -274,7 +274,7 @@ class S3Leases(S3Changes[Record]):
         return state
 
     def _require_ending(self, edge: Change) -> None:
-        if not isinstance(edge, Transition) or edge.gives_up is None:
+        if not isinstance(edge, Transition) or edge.dead_letter is None:
             raise GuardBreach(f"{edge.name} is never the last try of a {self._entity}")
 
     # Waiting.

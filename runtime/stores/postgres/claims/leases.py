@@ -329,9 +329,9 @@ class PostgresLeases(PostgresRenewals[Record]):
 
     def _path(self, edge: Transition, end: int) -> tuple[Transition, ...]:
         """Return the edges that led out of the lease: one, or two where it was the last try."""
-        if end == edge.target or edge.gives_up is None:
+        if end == edge.target or edge.dead_letter is None:
             return (edge,)
-        last = self._rules.edges[edge.gives_up.transition]
+        last = self._rules.edges[edge.dead_letter.transition]
         return (last,) if last.source == edge.source else (edge, last)
 
     # Pausing.
@@ -357,7 +357,7 @@ class PostgresLeases(PostgresRenewals[Record]):
         lease = self._rules.lease
         if lease is None:
             raise GuardBreach(f"a {self._entity} has no lease")
-        values = lease.first or (0,)
+        values = lease.claim_order or (0,)
         await self._forget()
         if "backlog" not in self._statements:
             return dict.fromkeys(values, Backlog(0, 0.0))

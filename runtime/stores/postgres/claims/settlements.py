@@ -105,7 +105,7 @@ class PostgresSettlements(PostgresCreation[Record]):
         self, statement: str, edge: Transition, call: Call, asked: Sequence[LeaseSettlement], **claiming: Any
     ) -> tuple[Sequence[_Outcome], Sequence[Any] | None]:
         given = self._lease_columns((each.key, each.lease) for each in asked)
-        for name, take in edge.takes.items():
+        for name, take in edge.from_request.items():
             values = [given_value(self._rules, name, take, each.given) for each in asked]
             given[f"given_{name}"] = [self._codec.argument(name, value) for value in values]
         rows = await self._run(statement, actor=call.caller, **given, **claiming)
@@ -201,8 +201,8 @@ class PostgresSettlements(PostgresCreation[Record]):
         if record is None or lease is None or not self._unsure.get(self._mark(asked)):
             return None
         possible = {edge.target}
-        if edge.gives_up is not None:
-            possible.add(self._rules.edges[edge.gives_up.transition].target)
+        if edge.dead_letter is not None:
+            possible.add(self._rules.edges[edge.dead_letter.transition].target)
         state: int = self._rules.state(record)
         return state if state in possible and getattr(record, lease.fence) == asked.lease.fence else None
 

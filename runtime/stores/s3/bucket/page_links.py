@@ -50,7 +50,7 @@ async def presign(objects: Objects, key: str, seconds: int, query: Mapping[str, 
     """A link that lets its holder read an object for so many seconds, in place of our key."""
     from botocore.auth import S3SigV4QueryAuth
     from botocore.awsrequest import AWSRequest
-    from botocore.credentials import KeySource as BotoKey
+    from botocore.credentials import Credentials as BotoKey
 
     address = address_of(objects.place)
     path = quote(objects.place.prefix + key, safe="/-_.~")

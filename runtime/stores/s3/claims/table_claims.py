@@ -48,12 +48,12 @@ class TableClaims(Generic[Record]):
         return claimed
 
     async def backlog(self) -> dict[int, Backlog]:
-        """Count what can be claimed now, by each value of `first`."""
+        """Count what can be claimed now, by each value of `claim_order`."""
         rules, now, ages = self._rules, self._context.moment(), dict[int, list[int]]()
         for _, each in await self._scan(now):
             if self._context.is_claimable(each.record, now):
                 ages.setdefault(claim_rank(rules, each.record) or 0, []).append(claim_age(rules, each.record))
-        values = (rules.lease.first if rules.lease else ()) or (0,)
+        values = (rules.lease.claim_order if rules.lease else ()) or (0,)
         found = [ages.get(rank, []) for rank in range(len(values))]
         return {
             value: Backlog(len(some), max(0, now - min(some, default=now)) / 1e6)

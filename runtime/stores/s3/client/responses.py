@@ -105,7 +105,7 @@ def refusal(response: Response, place: BucketPlace, needed: str) -> ObjectError:
             "or take another one."
         )
     why = " ".join(f"{said} {response.message}".split()).rstrip(".")
-    return Refused(f"The store refuses: {why}.")
+    return Refused(f"The store ceiling: {why}.")
 
 
 def explain_obstore(error: Exception, place: BucketPlace, needed: str) -> ObjectError:

@@ -92,7 +92,7 @@ class SignedRequests:
         request = AWSRequest(asked.method, f"{address.origin}{path or '/'}{query}", dict(asked.headers))
         if self._signer is None or self._signer[0] != key:
             from botocore.auth import S3SigV4Auth
-            from botocore.credentials import KeySource as BotoKey
+            from botocore.credentials import Credentials as BotoKey
 
             self._signer = key, S3SigV4Auth(BotoKey(*key), "s3", self._place.region)
         self._signer[1].add_auth(request)

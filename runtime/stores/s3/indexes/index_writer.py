@@ -251,6 +251,6 @@ def _keep_others(waiting: dict[str, _Work]) -> None:
 
 def shown_in_hints(lifecycle: Lifecycle) -> tuple[str, ...]:
     """What an entry says of its entity: how often it was leased and has failed, and which write made it."""
-    counts = sorted({edge.counts for edge in lifecycle.edges.values() if edge.counts})
+    counts = sorted({edge.increment for edge in lifecycle.edges.values() if edge.increment})
     fence = [lifecycle.lease.fence] if lifecycle.lease else []
     return (*fence, *counts, *([lifecycle.revision] if lifecycle.revision else []))

@@ -181,7 +181,7 @@ class Kit:
     async def sweep(self, change: Any, due: Any = None) -> int:
         """Everything that is due; how many were changed."""
         changed, by = 0, (due or change.due).by
-        is_of_worker = change in (*WORKER.edges.values(), *WORKER.shifts.values())
+        is_of_worker = change in (*WORKER.edges.values(), *WORKER.updates.values())
         store: RedisStore[Any] = self.workers if is_of_worker else self.tasks
         name = DELETION if change is None else change.name
         while batch := await store.run_due(name, self.call(by)):
