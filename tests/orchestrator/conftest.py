@@ -20,7 +20,7 @@ from runtime.embedded.redis import EmbeddedRedis
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.orchestrator.stack import Node, Stack
 from tests.support.postgres_clusters import Clusters
-from tests.support.stores.asked_names import find_asked_names
+from tests.support.selection.asked_names import find_asked_names
 
 NewDatabase = Callable[[], str]
 ENGINES = ("local", "redis")

@@ -12,7 +12,7 @@ import pytest_asyncio
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection import client as servers
 from tests.support.queuey.in_process_queue import House
-from tests.support.stores.asked_names import find_asked_names
+from tests.support.selection.asked_names import find_asked_names
 
 OF_THE_FILE = frozenset(("sql", "rows", "path", "House"))
 """What a test asks of a queue whose jobs are in a file, which it can read, or open a second time."""
