@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, ClassVar
 
 from runtime.model.lifecycles import Due, Lifecycle
 from runtime.observe.log import Log
@@ -20,6 +20,13 @@ from runtime.stores.sweeper import Sweep
 
 class S3Engine(Engine):
     """Entities as objects of a bucket."""
+
+    limits: ClassVar[Mapping[str, str]] = {
+        "create.ceiling": "a bucket has no step over several objects, so entities are counted before one is "
+        "created: processes that create at the same moment may pass the ceiling by as many as they are.",
+        "lease.holder.capacity": "for the same reason, claims of one holder from several processes at the "
+        "same moment may pass its capacity; within a process they are made one after the other.",
+    }
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
