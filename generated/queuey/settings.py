@@ -1,6 +1,6 @@
 """Environment of queuey: its variables, and the settings that each component reads from them.
 
-Generated from spec/queuey (sha256:13ad5cd6410b8bb6). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:f96daff75ec57f51). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -59,6 +59,12 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         type="string",
         meaning="Prefix of every key; with a hash tag, as {name}:, all keys are in one slot of a cluster.",
         default="",
+    ),
+    "DATABASE_URL": Variable(
+        name="DATABASE_URL",
+        type="url",
+        meaning="The PostgreSQL database, where a deployment keeps its jobs in one, as postgresql://user:password@host:port/name.",
+        required=True,
     ),
     "ABANDONED_AGE": Variable(
         name="ABANDONED_AGE",

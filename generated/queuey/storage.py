@@ -1,6 +1,6 @@
 """Storage of queuey by the engines that a deployment names instead of those in its lifecycle.
 
-Generated from spec/queuey (sha256:13ad5cd6410b8bb6). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:f96daff75ec57f51). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,22 @@ from types import MappingProxyType as Frozen
 from typing import Final
 
 from generated.queuey.messages import ACTIVE, COMPLETED, FAILED, JOB_STATUS_UNSPECIFIED, PENDING
-from runtime.model.lifecycles import KeptInRedis, Remembered, Storage
+from runtime.model.lifecycles import Kept, KeptInRedis, Remembered, Storage
 
 STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
     {
+        "postgres": Frozen(
+            {
+                "job": Kept(
+                    store="postgres",
+                    url="DATABASE_URL",
+                    table="jobs",
+                    history="job_history",
+                    unique=("idempotency_key",),
+                    folder="postgres",
+                ),
+            }
+        ),
         "redis": Frozen(
             {
                 "job": KeptInRedis(

@@ -1,6 +1,6 @@
 """All tables of queuey for the engine.
 
-Generated from spec/queuey (sha256:13ad5cd6410b8bb6). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:f96daff75ec57f51). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="13ad5cd6410b8bb6b2475831500526ef16d7ad55f932994e1fb8cf8bd45185d8",
+    digest="f96daff75ec57f5142ff291626b313c19279db9867363757c3c89a86cd5a0962",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
