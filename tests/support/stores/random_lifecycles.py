@@ -124,6 +124,7 @@ def draw_lifecycle(rng: Random) -> Lifecycle:
     }
     if deletable and rng.random() < 0.5:
         words["deletion_due"] = Due(at="moved_at", by="reaper", every="EVERY", after="LONG_S")
+    words["logged"] = rng.random() < 0.8
     return lifecycle("thing", AnyRecord, edges, **words)
 
 

@@ -175,6 +175,8 @@ class _Writer:
         }
         if lifecycle.listed_by:
             entity["listed_by"] = lifecycle.listed_by
+        if not lifecycle.logged:
+            entity["logged"] = False
         if lifecycle.revision:
             entity["revision"] = lifecycle.revision
         if overrides := lifecycle.overrides:
