@@ -15,13 +15,19 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
 from runtime.embedded.postgres import EmbeddedPostgres
+from tests.support import postgres_clusters
 from tests.support.memory_folder import use_memory
 from tests.support.postgres_clusters import SHARED, Clusters
+from tests.support.same_examples import forget_code
 from tests.support.scheduling import UnitScheduling, find_unit, order_units
 from tests.support.specs.neutral import open_session
 
 pytest_plugins = ["tests.support.chaos", "tests.support.s3.fixtures"]
-FOLDERS = [folder for folder in (use_memory(), open_session()) if folder is not None]
+FOLDERS = [
+    folder
+    for folder in (use_memory(), open_session(), postgres_clusters.open_session())
+    if folder is not None
+]
 """Folders of the session, made before other modules are imported and parallel workers are started."""
 
 
@@ -55,6 +61,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # As in our processes (`carrier.py` says why), also where a test imports grpc before a carrier does.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+    # SeaweedFS: several threads of a server would only look for work where each process of tests has one.
+    os.environ.setdefault("GOMAXPROCS", "1")
+    os.environ.setdefault("GOGC", "400")
     if config.getoption("--deep"):
         os.environ["CHARTER_DEEP"] = "1"
     for folder in FOLDERS:
@@ -70,6 +79,8 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("charter")
+    if not config.getoption("--deep"):
+        forget_code()
 
 
 @pytest.fixture(scope="session")

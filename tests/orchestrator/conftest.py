@@ -17,7 +17,7 @@ import pytest
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.orchestrator.stack import Node, Stack
-from tests.support.postgres_clusters import Clusters
+from tests.support.postgres_clusters import QUICKLY, Clusters
 
 NewDatabase = Callable[[], str]
 
@@ -97,7 +97,7 @@ def make_database(server: EmbeddedPostgres) -> str:
 
     async def make() -> None:
         connection = await asyncpg.connect(server.url)
-        await connection.execute(f"CREATE DATABASE {name}")
+        await connection.execute(f"CREATE DATABASE {name} {QUICKLY}")
         await connection.close()
 
     asyncio.run(make())
