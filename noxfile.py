@@ -157,6 +157,12 @@ def walks(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def words(session: nox.Session) -> None:
+    """Write docs/reference/engine-words.md, the words of a lifecycle by storage engine."""
+    run(session, "python", "-m", "scripts.engine_words")
+
+
+@nox.session(python=False)
 def up(session: nox.Session) -> None:
     """Run a deployment on this machine until Ctrl-C: `-- <system>.<deployment>`."""
     become(session, RUN, "python", "-m", "runtime.launch", "up", *session.posargs)

@@ -16,7 +16,7 @@ import sys
 
 from runtime.model.system import System
 from runtime.node.systems import load_system
-from runtime.stores.postgres.database import Database, Unavailable
+from runtime.stores.postgres.database import Database, PostgresUnavailable
 from runtime.stores.postgres.schema.migrations import MigrationError, migrate
 from runtime.stores.postgres.schema.roles import OWNER, prepare
 from runtime.stores.postgres.schema.series import list_databases
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         return asyncio.run(_migrate(series, variables))
-    except (Unavailable, MigrationError) as error:
+    except (PostgresUnavailable, MigrationError) as error:
         print(f"{series} cannot be migrated: {error}.", file=sys.stderr)
         return 1
 

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 from xdist.remote import Producer
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.support import postgres_clusters
 from tests.support.memory_folder import use_memory
 from tests.support.postgres_clusters import SHARED, Clusters
-from tests.support.same_examples import forget_code
 from tests.support.scheduling import UnitScheduling, find_unit, order_units
 from tests.support.specs.neutral import open_session
 
@@ -80,7 +81,18 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     settings.load_profile("charter")
     if not config.getoption("--deep"):
-        forget_code()
+        _forget_code()
+
+
+def _forget_code() -> None:
+    """Draw no text and no number from the code of the modules that happen to be loaded.
+
+    Which are loaded depends on the tests that a process has run, so the same test had other examples in the
+    next run, even with a fixed seed. To read all of that code takes each process a second, too.
+    """
+    nothing = Constants()
+    # No setting turns it off; `test_same_examples.py` looks whether this does.
+    setattr(providers, "_get_local_constants", lambda: nothing)  # noqa: B010
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from runtime.serve import main
-from runtime.stores.sqlite import file
+from runtime.stores.sqlite import database
 
 if __name__ == "__main__":
-    file._TOGETHER = 1
+    database._TOGETHER = 1
     sys.exit(main(sys.argv[1:]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -11,6 +11,12 @@ class Part(BaseModel):
     """A piece of a spec: immutable, and with no room for keys the language does not know."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
+
+
+def get_value(part: object, key: str, default: Any = None) -> Any:
+    """Return the value of a key as the spec spells it; some are reserved in Python, and end in `_` there."""
+    fields = getattr(type(part), "model_fields", {})
+    return getattr(part, key if key in fields else f"{key}_", default)
 
 
 LowerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$")]

@@ -47,7 +47,7 @@ ROLES: dict[Role, str] = {
     "lease_lost": "the lease has ended or is another owner's",
     "lease_stale": "only the fence differs: the owner has claimed again; optional, else `lease_lost`",
     "store_unavailable": "the store does not answer",
-    "store_full": "the limit of `refuses` is reached, or the server is out of memory",
+    "store_full": "the limit of `ceiling` is reached, or the server is out of memory",
     "still_held": "the entity holds leases, and `unless_holding` forbids to delete it",
     "key_reused": "the text of `keyed_by` is that of an entity with other content, as its handler says",
     "store_refused": "the bucket refuses the credentials or the request, and no repeat would help",
@@ -133,6 +133,6 @@ class ErrorsFile(Part):
     reasons: dict[UpperName, Doc] = Field(
         default={},
         description="Fixed texts that say why an entity ended, and what each means; constants for handlers "
-        "and for `default` of `takes`.",
+        "and for `default` of `from_request`.",
     )
     events: dict[LowerName, Event] = Field(default={}, description="Log events of handlers by name.")

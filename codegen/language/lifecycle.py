@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from codegen.language.base import Doc, LowerName, MethodRef, Part, TypeName, UpperName
-from codegen.language.lifecycle_values import Ceiling, Fill, Growth, Overrides, Shown
+from codegen.language.lifecycle_values import Ceiling, Default, Multiplier, Overrides, PublicStatus
 from codegen.language.persistence import Keeping, Kept, KeptInRedis, KeptInSqlite, Lease, fill_names
 from codegen.language.s3_persistence import KeptInS3
 
@@ -39,10 +39,10 @@ class Due(Part):
         default=None,
         description="Variable with the most entities of one step; by default the engine chooses.",
     )
-    gives: dict[LowerName, str] = Field(
+    values: dict[LowerName, str] = Field(
         default={},
-        description="Values for `takes` and `reason` when the clock drives the change; `{name}` in a text "
-        "is a field of the record.",
+        description="Values for `from_request` and `reason` when the clock drives the change; `{name}` in a "
+        "text is a field of the record.",
     )
     grace: UpperName | None = Field(
         default=None,
@@ -70,13 +70,15 @@ class Creation(Part):
         description="Record fields, times, that are set to now; the time before which an entity cannot be "
         "claimed stays if it lies ahead.",
     )
-    copies: dict[LowerName, LowerName] = Field(
-        default={}, description="Record fields, and the field that each has its first value from."
+    copy_: dict[LowerName, LowerName] = Field(
+        alias="copy",
+        default={},
+        description="Record fields, and the field that each has its first value from.",
     )
-    fills: dict[LowerName, Fill] = Field(
+    defaults: dict[LowerName, Default] = Field(
         default={}, description="Optional record fields, and the default of each where it was not given."
     )
-    refuses: Ceiling | None = Field(
+    ceiling: Ceiling | None = Field(
         default=None, description="The most that there may be; without it there is no limit."
     )
 
@@ -136,14 +138,14 @@ class Backoff(Part):
     )
 
 
-class GiveUp(Part):
+class DeadLetter(Part):
     """Max attempts: the dead-letter edge that is taken when an entity has failed too often, or for good.
 
     It starts at the target of the failing edge, and both are taken in one step; or at its source, and is
     taken in its place.
     """
 
-    with_: LowerName = Field(alias="with", description="The dead-letter edge, a transition of this entity.")
+    transition: LowerName = Field(description="The dead-letter edge, a transition of this entity.")
     count: LowerName = Field(description="Record field with the number of failures.")
     less: LowerName | None = Field(
         default=None,
@@ -187,21 +189,23 @@ class Transition(Part):
     sets: dict[LowerName, bool | int | str] = Field(
         default={}, description="Record fields, and the fixed value that each gets."
     )
-    takes: dict[LowerName, Take] = Field(
+    from_request: dict[LowerName, Take] = Field(
         default={}, description="Record fields whose values come from the request."
     )
-    copies: dict[LowerName, LowerName] = Field(
-        default={}, description="Record fields, and the field that each gets the old value of."
+    copy_: dict[LowerName, LowerName] = Field(
+        alias="copy", default={}, description="Record fields, and the field that each gets the old value of."
     )
-    clears: tuple[LowerName, ...] = Field(default=(), description="Optional record fields that become unset.")
-    grows: dict[LowerName, Growth] = Field(
+    clear: tuple[LowerName, ...] = Field(default=(), description="Optional record fields that become unset.")
+    multiply: dict[LowerName, Multiplier] = Field(
         default={}, description="Record fields, numbers, that grow by a factor."
     )
-    counts: LowerName | None = Field(default=None, description="Record field, a number, that is incremented.")
-    waits: Backoff | None = Field(
+    increment: LowerName | None = Field(
+        default=None, description="Record field, a number, that is incremented."
+    )
+    backoff: Backoff | None = Field(
         default=None, description="Backoff in the target state; without it the entity is free at once."
     )
-    gives_up: GiveUp | None = Field(
+    dead_letter: DeadLetter | None = Field(
         default=None, description="Max attempts; without it the edge can be taken any number of times."
     )
     due: Due | None = Field(
@@ -214,7 +218,7 @@ class Transition(Part):
     )
 
 
-class Shift(Part):
+class Update(Part):
     """A change of fields that leaves the state as it is, in one step with the indexes."""
 
     in_: Annotated[tuple[UpperName, ...], Field(min_length=1)] = Field(
@@ -224,7 +228,8 @@ class Shift(Part):
     trigger: Doc = Field(description="When it is made; for the reference page.")
     where: dict[LowerName, UpperName] = Field(
         default={},
-        description="Record fields, enums, and the value that each must have; else the shift does not apply.",
+        description="Record fields, enums, and the value that each must have; else the update does not "
+        "apply.",
     )
     stamps: tuple[LowerName, ...] = Field(
         default=(), description="Record fields, times, that are set to now."
@@ -232,10 +237,10 @@ class Shift(Part):
     sets: dict[LowerName, bool | int | str] = Field(
         default={}, description="Record fields, and the fixed value that each gets."
     )
-    takes: dict[LowerName, Take] = Field(
+    from_request: dict[LowerName, Take] = Field(
         default={}, description="Record fields whose values come from the request."
     )
-    clears: tuple[LowerName, ...] = Field(default=(), description="Optional record fields that become unset.")
+    clear: tuple[LowerName, ...] = Field(default=(), description="Optional record fields that become unset.")
     fenced: bool = Field(
         default=False, description="Whether it needs the lease: owner and fence are checked."
     )
@@ -259,7 +264,7 @@ class Entity(Part):
     kept_in: Keeping | None = Field(
         default=None, description="Store and physical names; without it entities are in memory."
     )
-    shown: Shown | None = Field(
+    public_status: PublicStatus | None = Field(
         default=None, description="Public status; without it clients see the states themselves."
     )
     lease: Lease | None = Field(
@@ -304,7 +309,7 @@ class Entity(Part):
         default=None, description="Its deletion; without it nothing deletes an entity but its retention."
     )
     transitions: dict[LowerName, Transition] = Field(description="Edges by name.")
-    shifts: dict[LowerName, Shift] = Field(
+    updates: dict[LowerName, Update] = Field(
         default={}, description="Changes that leave the state as it is, by name; no edge has the same name."
     )
 
@@ -317,7 +322,7 @@ class Entity(Part):
     @property
     def named_edges(self) -> list[str]:
         """Edges that share source and target with another one, and are selected by name only."""
-        ends = {edge.gives_up.with_ for edge in self.transitions.values() if edge.gives_up}
+        ends = {edge.dead_letter.transition for edge in self.transitions.values() if edge.dead_letter}
         named = {name for name, edge in self.transitions.items() if edge.by_name}
         pairs = [self._get_ends(name) for name in self.transitions if name not in ends | named]
         return [
@@ -329,7 +334,7 @@ class Entity(Part):
     @property
     def failed_states(self) -> list[str]:
         """The failed states: those named in the spec, and the targets of dead-letter edges."""
-        ends = [edge.gives_up.with_ for edge in self.transitions.values() if edge.gives_up]
+        ends = [edge.dead_letter.transition for edge in self.transitions.values() if edge.dead_letter]
         given_up = (self.transitions[name].to for name in ends if name in self.transitions)
         return list(dict.fromkeys((*self.failed, *given_up)))
 

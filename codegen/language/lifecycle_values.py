@@ -9,14 +9,14 @@ from pydantic import Field
 from codegen.language.base import LowerName, Part, TypeName, UpperName
 
 
-class Growth(Part):
+class Multiplier(Part):
     """Growth of a number of the record by a factor, rounded up."""
 
     times: Annotated[float, Field(gt=1.0)] = Field(description="The factor.")
-    most: UpperName = Field(description="Variable with the greatest value that the number grows to.")
+    max: UpperName = Field(description="Variable with the greatest value that the number grows to.")
 
 
-class Fill(Part):
+class Default(Part):
     """A default that depends on an enum field of the record."""
 
     by: LowerName = Field(description="Record field, an enum.")
@@ -29,7 +29,7 @@ class Ceiling(Part):
     """The most entities in an index; at the limit a creation raises the condition of role `store_full`."""
 
     index: LowerName = Field(description="The index of `kept_in`.")
-    most: UpperName = Field(description="Variable with the number; 0 is no limit.")
+    max: UpperName = Field(description="Variable with the number; 0 is no limit.")
 
 
 class Overrides(Part):
@@ -38,12 +38,12 @@ class Overrides(Part):
     by: LowerName = Field(description="Record field, a string, that is compared.")
     for_: dict[str, dict[UpperName, int | float]] = Field(
         alias="for",
-        description="Texts, and for each the variables of `waits` and `gives_up` with their values; for "
+        description="Texts, and for each the variables of `backoff` and `dead_letter` with their values; for "
         "any other text the environment counts.",
     )
 
 
-class Shown(Part):
+class PublicStatus(Part):
     """The public status: an enum of the API, in place of the states."""
 
     enum: TypeName = Field(description="The enum of `types.yaml`.")

@@ -12,7 +12,7 @@ MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 ChangeRef = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$"),
-    Field(description="A transition or shift, as `entity.name`; `entity.create` is the creation."),
+    Field(description="A transition or update, as `entity.name`; `entity.create` is the creation."),
 ]
 IndexRef = Annotated[
     str,
@@ -25,7 +25,7 @@ class Counted(Part):
     """Changes that the scripts of the store count, atomically with each change."""
 
     on: Annotated[tuple[ChangeRef, ...], Field(min_length=1)] = Field(
-        description="Transitions and shifts, as `entity.name`; `entity.create` and `entity.delete`, too."
+        description="Transitions and updates, as `entity.name`; `entity.create` and `entity.delete`, too."
     )
     labels: dict[LowerName, LowerName] = Field(
         default={},

@@ -108,7 +108,7 @@ class KeptInRedis(Part):
     indexes: dict[LowerName, Index] = Field(
         default={}, description="Indexes by name, for claims, clocks, lists and gauges."
     )
-    wakes: KeyPattern | None = Field(
+    wake_up: KeyPattern | None = Field(
         default=None,
         description="Channel for wake-ups: a hint that there may be something to claim. Without it workers "
         "poll.",
@@ -307,7 +307,7 @@ class Lease(Part):
         description="Record field, a time, by which the oldest entity is claimed first; where an edge "
         "waits until it, none is claimed before it."
     )
-    first: tuple[UpperName, ...] = Field(
+    claim_order: tuple[UpperName, ...] = Field(
         default=(),
         description="Priorities: values of the enum in the key of `index`, in the order in which they are "
         "claimed. Any other value is never claimed.",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from codegen.diagnostics import Diagnostic, Place, SpecError
+from codegen.language.renamed_keys import rename_keys
 from codegen.review.form import decode_form, encode_form
 from codegen.source.spec import Spec
 
@@ -23,6 +24,8 @@ class AcceptedForm:
 
     spec: Spec | None = None
     records: tuple[str, ...] = ()
+    renamed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Keys with old names in it, as `old -> new`, by file. The spec has the new ones."""
 
 
 def list_accepted_systems(root: Path) -> list[str]:
@@ -38,7 +41,8 @@ def read_accepted(root: Path, system: str) -> AcceptedForm:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         records = tuple(map(str, data.pop("records")))
-        return AcceptedForm(decode_form(data, f"spec/{system}") if data else None, records)
+        renamed = {name: words for name, part in data.items() if (words := rename_keys(name, part))}
+        return AcceptedForm(decode_form(data, f"spec/{system}") if data else None, records, renamed)
     except json.JSONDecodeError as error:
         place, problem = Place(file, error.lineno, error.colno), error.msg
     except ValidationError as error:

@@ -96,11 +96,11 @@ def _review_system(root: Path, system: str, records: Iterable[RecordFile], commi
     if commit:
         there = revision.list_records_at(root, commit)
         pending = [each for each in records if each.name not in there]
-        return check_coverage(system, revision.load_spec_at(root, commit, system), current, pending)
+        return check_coverage(system, revision.load_form_at(root, commit, system), current, pending)
     accepted = read_accepted(root, system)
     _raise_if_any(find_lost_records(system, accepted, (each.name for each in records)))
     pending = [each for each in records if each.name not in accepted.records]
-    return check_coverage(system, accepted.spec, current, pending)
+    return check_coverage(system, accepted, current, pending)
 
 
 def _load_current(root: Path, system: str) -> Spec | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from codegen.diagnostics import Diagnostic, suggest
+from codegen.review.accepted import AcceptedForm
 from codegen.review.compare import compare
 from codegen.review.difference import SpecDifference, Verdict
 from codegen.review.record import RecordFile
@@ -33,9 +34,12 @@ class Review:
         return not self.unrecorded and not self.complaints
 
 
-def check_coverage(system: str, old: Spec | None, new: Spec | None, pending: Iterable[RecordFile]) -> Review:
+def check_coverage(
+    system: str, before: AcceptedForm, new: Spec | None, pending: Iterable[RecordFile]
+) -> Review:
     """Compare two forms of a system, and check that the records since the old one cover the differences."""
-    differences = _find_differences(system, old, new)
+    old = before.spec
+    differences = [*_find_differences(system, old, new), *(_iter_renamed_words(before) if new else ())]
     records = [each for each in pending if each.body.system == system]
     frozen = old is not None and old.system.frozen is not None
     complaints = [*_find_unknown_ids(records, differences), *_find_covered_twice(records)]
@@ -53,6 +57,13 @@ def _find_differences(system: str, old: Spec | None, new: Spec | None) -> list[S
     if old:
         return [SpecDifference(f"system.removed {system}", f"system {system} is removed", Verdict.WIRE)]
     return []
+
+
+def _iter_renamed_words(before: AcceptedForm) -> Iterator[SpecDifference]:
+    """Iterate over the files in which keys of the language have new names: one difference for each."""
+    for file, words in before.renamed.items():
+        text = f"keys of {file}.yaml have new names and mean the same: {', '.join(words)}"
+        yield SpecDifference(f"words.renamed {file}", text, Verdict.COMPATIBLE)
 
 
 def _find_unknown_ids(

@@ -14,7 +14,7 @@ from codegen.language.callers import CallersFile, Permission, Principal
 from codegen.language.deployments import Deployment, Node, Routing
 from codegen.language.environment import EnvironmentFile, Variable, VariableRule
 from codegen.language.errors import ErrorsFile, Upstream
-from codegen.language.lifecycle import Creation, Deletion, Entity, Shift, Transition
+from codegen.language.lifecycle import Creation, Deletion, Entity, Transition, Update
 from codegen.language.metrics import Counted, Metric
 from codegen.language.persistence import Holder, Index, Kept
 from codegen.language.s3_persistence import KeyIndex, Retiring
@@ -55,8 +55,8 @@ UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     RetryProfile: frozenset({"codes"}),
     Retiring: frozenset({"in_"}),
     Routing: frozenset({"per_node"}),
-    Shift: frozenset({"by", "clears", "in_", "stamps"}),
-    Transition: frozenset({"by", "clears", "when", "stamps"}),
+    Update: frozenset({"by", "clear", "in_", "stamps"}),
+    Transition: frozenset({"by", "clear", "when", "stamps"}),
     Upstream: frozenset({"pass_through", "unavailable"}),
     Variable: frozenset({"choices", "read_by"}),
     VariableRule: frozenset({"together"}),

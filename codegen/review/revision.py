@@ -9,9 +9,12 @@ from tempfile import TemporaryDirectory
 
 from codegen.diagnostics import Diagnostic, SpecError
 from codegen.language import FILES
+from codegen.language.renamed_keys import rename_keys
+from codegen.review.accepted import AcceptedForm
 from codegen.review.record import FOLDER as RECORDS
 from codegen.source.loader import examine
 from codegen.source.spec import Spec
+from codegen.source.yaml_reader import parse
 
 
 class UnknownRevision(Exception):
@@ -26,11 +29,11 @@ def resolve_revision(root: Path, revision: str) -> str:
     return found.strip()
 
 
-def load_spec_at(root: Path, commit: str, system: str) -> Spec | None:
-    """Load the spec of a system at a commit; None if it was not there, SpecError if it is not valid now."""
+def load_form_at(root: Path, commit: str, system: str) -> AcceptedForm:
+    """Load the spec of a system at a commit, if it was there; raises SpecError if it is not valid now."""
     texts = {name: _run_git(root, "show", f"{commit}:./spec/{system}/{name}.yaml") for name in FILES}
     if not any(texts.values()):
-        return None
+        return AcceptedForm()
     with TemporaryDirectory() as scratch:
         folder = Path(scratch) / "spec" / system
         folder.mkdir(parents=True)
@@ -41,7 +44,13 @@ def load_spec_at(root: Path, commit: str, system: str) -> Spec | None:
         spec, complaints = examine(folder, Path(scratch))
     if spec is None:
         raise SpecError([_add_commit(commit, each) for each in complaints])
-    return spec
+    return AcceptedForm(spec, (), _list_renamed(spec))
+
+
+def _list_renamed(spec: Spec) -> dict[str, list[str]]:
+    """List the keys that had old names in the files of a spec."""
+    texts = {name: parse(source.name, source.text)[0].data for name, source in spec.sources.items()}
+    return {name: words for name, data in texts.items() if (words := rename_keys(name, data))}
 
 
 def list_systems_at(root: Path, commit: str) -> list[str]:

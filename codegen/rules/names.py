@@ -40,7 +40,7 @@ def _iter_python_names(spec: Spec) -> Iterator[tuple[str, Path, str]]:
         yield "lifecycle", ("entities", name), name
         yield from (
             ("lifecycle", ("entities", name, word, each), each)
-            for word, members in (("transitions", entity.transitions), ("shifts", entity.shifts))
+            for word, members in (("transitions", entity.transitions), ("updates", entity.updates))
             for each in members
         )
     yield from (("errors", ("conditions", name), name.capitalize()) for name in spec.errors.conditions)

@@ -72,3 +72,9 @@ duplicate_entry = _make_rule(
     wrong="terminal: [DONE, FAILED, DONE]",
     right="terminal: [DONE, FAILED]",
 )
+renamed_key = _make_rule(
+    "E010",
+    "A key has another name since a later version of the language.",
+    wrong="fail: {from: RUNNING, to: FAILED, gives_up: …}",
+    right="fail: {from: RUNNING, to: FAILED, dead_letter: …}",
+)

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from codegen.diagnostics import Diagnostic, Place, SpecError, find_closest, suggest
 from codegen.language import FILES, OPTIONAL
 from codegen.rules import check
-from codegen.source.schema_validation import find_duplicates, validate
+from codegen.source.schema_validation import find_duplicates, rename_old_keys, validate
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Source, parse
 
@@ -35,6 +35,7 @@ def examine(folder: Path, base: Path | None = None) -> tuple[Spec | None, list[D
     dropped: set[str] = set()
     for name, source in sources.items():
         complaints += find_duplicates(source)
+        complaints += rename_old_keys(name, source)
         loaded, found = validate(FILES[name], source, dropped)
         complaints += found
         if loaded is not None:

@@ -1,4 +1,4 @@
-"""Schema validation: parsed YAML -> model, with errors in plain words (E004 to E009)."""
+"""Schema validation: parsed YAML -> model, with errors in plain words (E004 to E010)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, RootModel, ValidationError
 
 from codegen.diagnostics import Diagnostic, find_closest
+from codegen.language.renamed_keys import iter_renamed
 from codegen.source.yaml_reader import Path, Source
 
 _KINDS = {
@@ -42,6 +43,16 @@ def validate(
                 complaints = list(_iter_diagnostics(model, source, problems, dropped))
             if not _drop_invalid(source, problems, dropped):
                 return None, complaints
+
+
+def rename_old_keys(file: str, source: Source) -> Iterator[Diagnostic]:
+    """Rename keys that had another name, and report each; all else is checked as if they had the new one."""
+    for path, new in iter_renamed(file, source.data):
+        message = f"The key '{path[-1]}' is called '{new}' now."
+        yield Diagnostic(
+            source.place(path, key=True), "E010", message, f"Rename it to '{new}'; it means the same."
+        )
+        source.rename(path, new)
 
 
 def find_duplicates(source: Source) -> Iterator[Diagnostic]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from codegen.diagnostics import Diagnostic, Place
+from codegen.language.renamed_keys import rename_key
 
 Path = tuple[str | int, ...]
 
@@ -61,6 +62,11 @@ class Source:
         """Convert a span to a place with the text of its line."""
         line = self.lines[span.line] if span.line < len(self.lines) else ""
         return Place(self.name, span.line + 1, span.column + 1, line, span.length)
+
+    def rename(self, path: tuple[str, ...], new: str) -> None:
+        """Rename a key of the data; all below it is found under the new name."""
+        rename_key(self.data, path, new)
+        self.keys, self.values = (_move_spans(spans, path, new) for spans in (self.keys, self.values))
 
     def remove(self, path: Path) -> Any:
         """Remove a value from the data; in a list the following items and their spans are renumbered."""
@@ -269,6 +275,14 @@ def _bad_character_to_diagnostic(source: Source, error: Any) -> Diagnostic:
     lines = _LINE_END.split(before)
     place = source.span_to_place(SourceSpan(len(lines) - 1, len(lines[-1]), 1))
     return Diagnostic(place, "E001", f"This is not YAML: {error.reason}.", "Remove the character.")
+
+
+def _move_spans(spans: dict[Path, SourceSpan], path: Path, new: str) -> dict[Path, SourceSpan]:
+    """Move the spans of a key, and of all below it, to the new name of the key."""
+    end = len(path)
+    return {
+        (*path[:-1], new, *each[end:]) if each[:end] == path else each: span for each, span in spans.items()
+    }
 
 
 def _renumber_items(spans: dict[Path, SourceSpan], removed: Path) -> dict[Path, SourceSpan]:

@@ -1,6 +1,6 @@
 """Lifecycles of objectqueue: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/objectqueue (sha256:0a73ca82f85d6127). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:1bd7696669d84f85). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from runtime.model.kept_in_s3 import (
     Shape,
     Shard,
 )
-from runtime.model.lifecycles import Backoff, Due, GiveUp, Lease, Lifecycle, Shift, Take, Transition
+from runtime.model.lifecycles import Backoff, DeadLetter, Due, Lease, Lifecycle, Take, Transition, Update
 
 TASK_CLAIM: Final = Transition(
     name="claim",
@@ -40,7 +40,7 @@ TASK_CLAIM: Final = Transition(
     actors=frozenset(("worker",)),
     via=None,
     stamps=("updated_at",),
-    clears=("progress",),
+    clear=("progress",),
 )
 """A worker takes the task when its time has come."""
 
@@ -51,7 +51,7 @@ TASK_COMPLETE: Final = Transition(
     actors=frozenset(("worker",)),
     via=None,
     stamps=("completed_at", "updated_at"),
-    takes=Frozen({"output": Take("output")}),
+    from_request=Frozen({"output": Take("output")}),
 )
 """The handler did it."""
 
@@ -62,23 +62,23 @@ TASK_RETRY: Final = Transition(
     actors=frozenset(("worker", "monitor")),
     via=None,
     stamps=("updated_at",),
-    takes=Frozen({"last_error": Take("error")}),
-    counts="retry_count",
-    waits=Backoff(
+    from_request=Frozen({"last_error": Take("error")}),
+    increment="retry_count",
+    backoff=Backoff(
         until="available_at",
         count="retry_count",
         base="retry_policy.initial_interval_ms",
-        most="retry_policy.max_interval_ms",
+        max="retry_policy.max_interval_ms",
         times="retry_policy.multiplier",
         jitter="retry_policy.jitter_percent",
     ),
-    gives_up=GiveUp("fail", count="retry_count", limit="max_retries"),
+    dead_letter=DeadLetter("fail", count="retry_count", limit="max_retries"),
     due=Due(
         at="lease_expires_at",
         by="monitor",
         every="QO_MONITOR_CHECK_INTERVAL",
         after="QO_MONITOR_GRACE",
-        gives=Frozen({"error": "lease expired (worker {worker_id}, attempt {attempt})"}),
+        values=Frozen({"error": "lease expired (worker {worker_id}, attempt {attempt})"}),
     ),
 )
 """The handler failed in a way that may pass, took too long, or its worker was not heard of before the
@@ -92,7 +92,7 @@ TASK_RELEASE: Final = Transition(
     via=None,
     by_name=True,
     stamps=("available_at", "updated_at"),
-    takes=Frozen({"last_error": Take("error", default="shutdown")}),
+    from_request=Frozen({"last_error": Take("error", default="shutdown")}),
 )
 """The worker is told to stop and gives back what it has not done. That is no failure."""
 
@@ -103,7 +103,7 @@ TASK_FAIL: Final = Transition(
     actors=frozenset(("worker", "monitor")),
     via=None,
     stamps=("completed_at", "updated_at"),
-    takes=Frozen({"last_error": Take("error")}),
+    from_request=Frozen({"last_error": Take("error")}),
 )
 """The handler says that it never works, or it has failed as often as it may."""
 
@@ -114,7 +114,7 @@ TASK_CANCEL: Final = Transition(
     actors=frozenset(("client", "page")),
     via=None,
     stamps=("completed_at", "updated_at"),
-    takes=Frozen({"last_error": Take("error", default="cancelled")}),
+    from_request=Frozen({"last_error": Take("error", default="cancelled")}),
 )
 """Nobody wants it any more."""
 
@@ -126,7 +126,7 @@ TASK_CANCEL_RUNNING: Final = Transition(
     via=None,
     by_name=True,
     stamps=("completed_at", "updated_at"),
-    takes=Frozen({"last_error": Take("error", default="cancelled")}),
+    from_request=Frozen({"last_error": Take("error", default="cancelled")}),
 )
 """Nobody wants it any more; its worker finds out when it next writes."""
 
@@ -138,7 +138,7 @@ TASK_REPLAY: Final = Transition(
     via=None,
     stamps=("available_at", "updated_at"),
     sets=Frozen({"retry_count": 0}),
-    clears=("completed_at", "worker_id"),
+    clear=("completed_at", "worker_id"),
 )
 """Someone wants it to be tried again, with all its retries."""
 
@@ -172,7 +172,7 @@ TASK_UNARCHIVE_COMPLETED: Final = Transition(
     via=None,
     where=Frozen({"archived_from": COMPLETED}),
     stamps=("updated_at",),
-    clears=("archived_from",),
+    clear=("archived_from",),
 )
 """Someone wants to see it again."""
 
@@ -184,7 +184,7 @@ TASK_UNARCHIVE_FAILED: Final = Transition(
     via=None,
     where=Frozen({"archived_from": FAILED}),
     stamps=("updated_at",),
-    clears=("archived_from",),
+    clear=("archived_from",),
 )
 """Someone wants to see it again."""
 
@@ -197,16 +197,16 @@ TASK_REPLAY_ARCHIVED: Final = Transition(
     where=Frozen({"archived_from": FAILED}),
     stamps=("available_at", "updated_at"),
     sets=Frozen({"retry_count": 0}),
-    clears=("archived_from", "completed_at", "worker_id"),
+    clear=("archived_from", "completed_at", "worker_id"),
 )
 """Someone wants a failed one to be tried again that was put out of sight."""
 
-TASK_ADVANCE: Final = Shift(
+TASK_ADVANCE: Final = Update(
     name="advance",
     states=frozenset({RUNNING}),
     actors=frozenset(("worker",)),
     stamps=("updated_at",),
-    takes=Frozen({"progress": Take("progress")}),
+    from_request=Frozen({"progress": Take("progress")}),
     fenced=True,
 )
 """The handler says how far it is."""
@@ -390,7 +390,7 @@ TASK: Final = Lifecycle(
         ),
     ),
     revision="rev",
-    shifts=Frozen(
+    updates=Frozen(
         {
             "advance": TASK_ADVANCE,
         }
@@ -409,12 +409,12 @@ TASK: Final = Lifecycle(
 )
 """Something that is to be done, from the wish to its end."""
 
-WORKER_BEAT: Final = Shift(
+WORKER_BEAT: Final = Update(
     name="beat",
     states=frozenset({ACTIVE}),
     actors=frozenset(("worker",)),
     stamps=("last_heartbeat",),
-    takes=Frozen(
+    from_request=Frozen(
         {
             "current_task": Take("current_task"),
             "current_tasks": Take("current_tasks"),
@@ -486,7 +486,7 @@ WORKER: Final = Lifecycle(
         schema=Schema("schema_version", value=1),
     ),
     revision="rev",
-    shifts=Frozen(
+    updates=Frozen(
         {
             "beat": WORKER_BEAT,
         }

@@ -1,6 +1,6 @@
 """All tables of objectqueue for the engine.
 
-Generated from spec/objectqueue (sha256:0a73ca82f85d6127). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:1bd7696669d84f85). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="objectqueue",
-    digest="0a73ca82f85d612730764083fe591c6b107dbc7247bc843c8c3b5ded449ee0f3",
+    digest="1bd7696669d84f858a694d33b10d0855274f0c668eecbed5114e67e9e8889273",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

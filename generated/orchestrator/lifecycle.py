@@ -1,6 +1,6 @@
 """Lifecycles of orchestrator: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/orchestrator (sha256:f1f98035f724ca12). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:2ccd8c42651808d5). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,17 @@ from generated.orchestrator.messages import (
     SUCCESS,
 )
 from generated.orchestrator.records import JobRecord
-from runtime.model.lifecycles import Backoff, Due, GiveUp, Kept, Lease, Lifecycle, Overrides, Take, Transition
+from runtime.model.lifecycles import (
+    Backoff,
+    DeadLetter,
+    Due,
+    Kept,
+    Lease,
+    Lifecycle,
+    Overrides,
+    Take,
+    Transition,
+)
 
 JOB_ACCEPT: Final = Transition(
     name="accept",
@@ -52,7 +62,7 @@ JOB_COMPLETE: Final = Transition(
     actors=frozenset(("worker",)),
     via=None,
     stamps=("updated_at",),
-    takes=Frozen({"result": Take("result")}),
+    from_request=Frozen({"result": Take("result")}),
 )
 """The job function returned."""
 
@@ -63,12 +73,12 @@ JOB_FAIL: Final = Transition(
     actors=frozenset(("worker", "reaper")),
     via=None,
     stamps=("updated_at",),
-    takes=Frozen({"last_error": Take("error", default="LEASE_EXPIRED")}),
-    counts="retry_count",
-    waits=Backoff(
-        until="next_attempt_at", count="retry_count", base="BACKOFF_BASE_SECONDS", most="BACKOFF_MAX_SECONDS"
+    from_request=Frozen({"last_error": Take("error", default="LEASE_EXPIRED")}),
+    increment="retry_count",
+    backoff=Backoff(
+        until="next_attempt_at", count="retry_count", base="BACKOFF_BASE_SECONDS", max="BACKOFF_MAX_SECONDS"
     ),
-    gives_up=GiveUp("bury", count="retry_count", limit="MAX_RETRIES"),
+    dead_letter=DeadLetter("bury", count="retry_count", limit="MAX_RETRIES"),
     due=Due(at="lease_expiry", by="reaper", every="REAPER_INTERVAL_SECONDS"),
 )
 """The run failed, or its worker was not heard of until its lease ended."""
@@ -81,7 +91,7 @@ JOB_RELEASE: Final = Transition(
     via=None,
     by_name=True,
     stamps=("updated_at",),
-    takes=Frozen({"last_error": Take("error", default="GIVEN_BACK")}),
+    from_request=Frozen({"last_error": Take("error", default="GIVEN_BACK")}),
 )
 """The worker is stopped and gives back what it has not done. That is no failure, and the wait is over at
 once."""
@@ -93,7 +103,7 @@ JOB_REQUEUE: Final = Transition(
     actors=frozenset(("scheduler",)),
     via=None,
     stamps=("updated_at",),
-    gives_up=GiveUp("bury", count="retry_count", limit="MAX_RETRIES"),
+    dead_letter=DeadLetter("bury", count="retry_count", limit="MAX_RETRIES"),
     due=Due(at="next_attempt_at", by="scheduler", every="SCHEDULER_INTERVAL_SECONDS"),
 )
 """The wait is over."""
@@ -161,7 +171,7 @@ JOB: Final = Lifecycle(
         oldest_by="created_at",
     ),
     overrides=Overrides("job_type", Frozen({"SEND_EMAIL": {"MAX_RETRIES": 5, "BACKOFF_BASE_SECONDS": 10}})),
-    shown=Frozen(
+    public_status=Frozen(
         {
             CREATED: STATUS_PENDING,
             QUEUED: STATUS_PENDING,

@@ -1,6 +1,6 @@
 """All tables of orchestrator for the engine.
 
-Generated from spec/orchestrator (sha256:f1f98035f724ca12). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:2ccd8c42651808d5). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="orchestrator",
-    digest="f1f98035f724ca12c84142f1b05356d8b5af0151bd542d776b06186e0474ce49",
+    digest="2ccd8c42651808d5a2dee482ac0ce35bca9429a70df2ad366933ccc49e0d0b44",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -1,6 +1,6 @@
 """Lifecycles of priority: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/priority (sha256:984ba5a47c9b181b). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:0634b5a63c3c16d3). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from generated.priority.records import TaskRecord, WorkerRecord
 from runtime.model.lifecycles import (
     Backoff,
     Ceiling,
+    DeadLetter,
+    Default,
     Due,
-    Fill,
-    GiveUp,
-    Growth,
     Holder,
     Index,
     KeptInRedis,
     Lease,
     Lifecycle,
+    Multiplier,
     Outbox,
     Parts,
     Remembered,
-    Shift,
     Take,
     Transition,
+    Update,
 )
 
 TASK_CLAIM: Final = Transition(
@@ -64,8 +64,8 @@ TASK_COMPLETE: Final = Transition(
     actors=frozenset(("worker",)),
     via=None,
     stamps=("completed_at", "updated_at"),
-    takes=Frozen({"result": Take("result")}),
-    clears=("error", "retriable"),
+    from_request=Frozen({"result": Take("result")}),
+    clear=("error", "retriable"),
 )
 """The worker reports that it is done."""
 
@@ -76,7 +76,7 @@ TASK_FAIL: Final = Transition(
     actors=frozenset(("worker",)),
     via=None,
     stamps=("completed_at", "updated_at"),
-    takes=Frozen({"error": Take("error"), "retriable": Take("retriable")}),
+    from_request=Frozen({"error": Take("error"), "retriable": Take("retriable")}),
     reason="reason",
 )
 """The worker reports a failure that no repeat would mend."""
@@ -88,34 +88,34 @@ TASK_RETRY: Final = Transition(
     actors=frozenset(("worker", "detector")),
     via=None,
     stamps=("updated_at",),
-    takes=Frozen({"error": Take("error"), "retriable": Take("retriable")}),
-    copies=Frozen({"effective_priority": "priority"}),
-    clears=("started_at",),
-    grows=Frozen(
+    from_request=Frozen({"error": Take("error"), "retriable": Take("retriable")}),
+    copy=Frozen({"effective_priority": "priority"}),
+    clear=("started_at",),
+    multiply=Frozen(
         {
-            "timeout_seconds": Growth(times=1.5, most="MAX_TIMEOUT_SECONDS"),
+            "timeout_seconds": Multiplier(times=1.5, max="MAX_TIMEOUT_SECONDS"),
         }
     ),
-    counts="retry_count",
-    waits=Backoff(
+    increment="retry_count",
+    backoff=Backoff(
         until="available_at",
         count="retry_count",
         base="RETRY_BACKOFF_SECONDS",
-        most="RETRY_BACKOFF_MAX_SECONDS",
+        max="RETRY_BACKOFF_MAX_SECONDS",
     ),
-    gives_up=GiveUp("bury", count="retry_count", limit="max_retries"),
+    dead_letter=DeadLetter("bury", count="retry_count", limit="max_retries"),
     due=Due(
         at="deadline_at",
         by="detector",
         every="TIMEOUT_CHECK_INTERVAL_SECONDS",
-        gives=Frozen({"reason": "timeout", "error": "the task ran out of time", "retriable": "true"}),
+        values=Frozen({"reason": "timeout", "error": "the task ran out of time", "retriable": "true"}),
     ),
     also_due=Due(
         at=None,
         by="detector",
         every="WORKER_CHECK_INTERVAL_SECONDS",
         holder_in=DEAD,
-        gives=Frozen(
+        values=Frozen(
             {"reason": "worker_lost", "error": "the worker was not heard of any more", "retriable": "true"}
         ),
     ),
@@ -131,7 +131,7 @@ TASK_GIVE_BACK: Final = Transition(
     via=None,
     by_name=True,
     stamps=("updated_at",),
-    clears=("started_at",),
+    clear=("started_at",),
     reason="reason",
 )
 """The worker is stopped and gives back what it has not done. That is no failure."""
@@ -144,7 +144,7 @@ TASK_BURY: Final = Transition(
     via=None,
     stamps=("completed_at", "updated_at"),
     sets=Frozen({"dead_reason": "max_retries_exceeded"}),
-    takes=Frozen({"error": Take("error"), "retriable": Take("retriable")}),
+    from_request=Frozen({"error": Take("error"), "retriable": Take("retriable")}),
     reason="reason",
 )
 """It failed as often as it may."""
@@ -156,7 +156,7 @@ TASK_CANCEL: Final = Transition(
     actors=frozenset(("client", "admin")),
     via=None,
     stamps=("completed_at", "updated_at"),
-    clears=("available_at",),
+    clear=("available_at",),
 )
 """A client no longer wants it."""
 
@@ -178,8 +178,8 @@ TASK_REPLAY: Final = Transition(
     via=None,
     stamps=("queued_at", "updated_at"),
     sets=Frozen({"retry_count": 0}),
-    copies=Frozen({"effective_priority": "priority", "timeout_seconds": "base_timeout_seconds"}),
-    clears=(
+    copy=Frozen({"effective_priority": "priority", "timeout_seconds": "base_timeout_seconds"}),
+    clear=(
         "error",
         "retriable",
         "dead_reason",
@@ -191,7 +191,7 @@ TASK_REPLAY: Final = Transition(
 )
 """An administrator gives it all its tries again."""
 
-TASK_RAISE_LOW: Final = Shift(
+TASK_RAISE_LOW: Final = Update(
     name="raise_low",
     states=frozenset({QUEUED}),
     actors=frozenset(("promoter",)),
@@ -207,7 +207,7 @@ TASK_RAISE_LOW: Final = Shift(
 )
 """A task of low priority has waited for long."""
 
-TASK_RAISE_MEDIUM: Final = Shift(
+TASK_RAISE_MEDIUM: Final = Update(
     name="raise_medium",
     states=frozenset({QUEUED}),
     actors=frozenset(("promoter",)),
@@ -223,20 +223,20 @@ TASK_RAISE_MEDIUM: Final = Shift(
 )
 """A task of medium priority has waited for long."""
 
-TASK_RELEASE: Final = Shift(
+TASK_RELEASE: Final = Update(
     name="release",
     states=frozenset({QUEUED}),
     actors=frozenset(("sweeper",)),
-    clears=("available_at",),
+    clear=("available_at",),
     due=Due(at="available_at", by="sweeper", every="DELAY_CHECK_INTERVAL_SECONDS"),
 )
 """The time of a delayed task has come."""
 
-TASK_ADVANCE: Final = Shift(
+TASK_ADVANCE: Final = Update(
     name="advance",
     states=frozenset({EXECUTING}),
     actors=frozenset(("worker",)),
-    takes=Frozen({"progress": Take("progress")}),
+    from_request=Frozen({"progress": Take("progress")}),
     fenced=True,
 )
 """The worker tells how far it is."""
@@ -419,7 +419,7 @@ TASK: Final = Lifecycle(
                 ),
             }
         ),
-        wakes="queue:wake",
+        wake_up="queue:wake",
         metrics="metrics",
         outbox=Outbox(
             stream="history:outbox",
@@ -430,10 +430,10 @@ TASK: Final = Lifecycle(
             expires="HISTORY_RETENTION_SECONDS",
         ),
     ),
-    copies=Frozen({"effective_priority": "priority", "base_timeout_seconds": "timeout_seconds"}),
-    fills=Frozen(
+    copy=Frozen({"effective_priority": "priority", "base_timeout_seconds": "timeout_seconds"}),
+    defaults=Frozen(
         {
-            "max_retries": Fill(
+            "max_retries": Default(
                 by="priority",
                 of=Frozen(
                     {
@@ -443,7 +443,7 @@ TASK: Final = Lifecycle(
                     }
                 ),
             ),
-            "timeout_seconds": Fill(
+            "timeout_seconds": Default(
                 by="priority",
                 of=Frozen(
                     {
@@ -455,11 +455,11 @@ TASK: Final = Lifecycle(
             ),
         }
     ),
-    refuses=Ceiling(index="waiting", most="MAX_QUEUE_DEPTH"),
+    ceiling=Ceiling(index="waiting", max="MAX_QUEUE_DEPTH"),
     deletion_due=Due(
         at="completed_at", by="sweeper", every="DLQ_SWEEP_INTERVAL_SECONDS", after="DLQ_RETENTION_SECONDS"
     ),
-    shifts=Frozen(
+    updates=Frozen(
         {
             "raise_low": TASK_RAISE_LOW,
             "raise_medium": TASK_RAISE_MEDIUM,
@@ -475,7 +475,7 @@ TASK: Final = Lifecycle(
         seconds="timeout_seconds",
         oldest_by="queued_at",
         index="waiting",
-        first=(HIGH, MEDIUM, LOW),
+        claim_order=(HIGH, MEDIUM, LOW),
         paused="queue:paused",
         holder=Holder(
             entity="worker",
@@ -536,12 +536,12 @@ WORKER_LOSE_DRAINING: Final = Transition(
 )
 """It was not heard of for too long while it drained."""
 
-WORKER_BEAT: Final = Shift(
+WORKER_BEAT: Final = Update(
     name="beat",
     states=frozenset({ACTIVE, DRAINING}),
     actors=frozenset(("worker",)),
     stamps=("last_heartbeat",),
-    takes=Frozen({"reported_load": Take("reported_load")}),
+    from_request=Frozen({"reported_load": Take("reported_load")}),
 )
 """It is heard of."""
 
@@ -620,7 +620,7 @@ WORKER: Final = Lifecycle(
         metrics="metrics",
     ),
     unless_holding="task",
-    shifts=Frozen(
+    updates=Frozen(
         {
             "beat": WORKER_BEAT,
         }

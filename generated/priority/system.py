@@ -1,6 +1,6 @@
 """All tables of priority for the engine.
 
-Generated from spec/priority (sha256:984ba5a47c9b181b). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:0634b5a63c3c16d3). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="984ba5a47c9b181b359c4b5c08b8081ee54869884a95da3552906aab52dc691b",
+    digest="0634b5a63c3c16d3e361e5fd5eed8644fe08b58c548e283e2752de2af63a3fbc",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

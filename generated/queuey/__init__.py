@@ -1,4 +1,4 @@
 """Queue for WASI jobs: everything that is generated from spec/queuey.
 
-Generated from spec/queuey (sha256:aab82119b9d8772e). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:6455d015cd166d20). Do not edit; run `nox -s generate`.
 """

@@ -1,6 +1,6 @@
 """Deployments of queuey: the components, command, listeners and healthcheck of each node.
 
-Generated from spec/queuey (sha256:aab82119b9d8772e). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:6455d015cd166d20). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Lifecycles of queuey: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/queuey (sha256:aab82119b9d8772e). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:6455d015cd166d20). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 from generated.queuey.messages import ACTIVE, COMPLETED, FAILED, PENDING
 from generated.queuey.records import JobRecord
-from runtime.model.lifecycles import Due, GiveUp, KeptInSqlite, Lease, Lifecycle, Take, Transition
+from runtime.model.lifecycles import DeadLetter, Due, KeptInSqlite, Lease, Lifecycle, Take, Transition
 
 JOB_CLAIM: Final = Transition(
     name="claim",
@@ -30,7 +30,7 @@ JOB_COMPLETE: Final = Transition(
     actors=frozenset(("runner", "anyone")),
     via=None,
     stamps=("updated_at", "completed_at"),
-    takes=Frozen(
+    from_request=Frozen(
         {
             "output_addr": Take("output_addr"),
             "stderr_addr": Take("stderr_addr"),
@@ -48,7 +48,7 @@ JOB_FAIL: Final = Transition(
     actors=frozenset(("runner", "client", "anyone")),
     via=None,
     stamps=("updated_at", "completed_at"),
-    takes=Frozen(
+    from_request=Frozen(
         {
             "output_addr": Take("output_addr"),
             "stderr_addr": Take("stderr_addr"),
@@ -66,8 +66,8 @@ JOB_ABANDON: Final = Transition(
     actors=frozenset(("queue", "runner", "anyone")),
     via=None,
     stamps=("updated_at",),
-    counts="run_attempts",
-    gives_up=GiveUp("write_off", count="run_attempts", limit="MAX_ATTEMPTS", less="releases"),
+    increment="run_attempts",
+    dead_letter=DeadLetter("write_off", count="run_attempts", limit="MAX_ATTEMPTS", less="releases"),
     due=Due(
         at="updated_at",
         by="queue",
@@ -87,7 +87,7 @@ JOB_RELEASE: Final = Transition(
     via=None,
     by_name=True,
     stamps=("updated_at",),
-    counts="releases",
+    increment="releases",
 )
 """The runner is stopped and gives the job back undone. That is no failure, so its taking does not count
 either."""
@@ -99,9 +99,9 @@ JOB_WRITE_OFF: Final = Transition(
     actors=frozenset(("queue", "runner", "anyone")),
     via=None,
     stamps=("updated_at",),
-    takes=Frozen({"reason": Take("reason", default="ABANDONED")}),
-    clears=("runner_id",),
-    counts="run_attempts",
+    from_request=Frozen({"reason": Take("reason", default="ABANDONED")}),
+    clear=("runner_id",),
+    increment="run_attempts",
 )
 """It was abandoned as often as it may be."""
 

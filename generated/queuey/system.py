@@ -1,6 +1,6 @@
 """All tables of queuey for the engine.
 
-Generated from spec/queuey (sha256:aab82119b9d8772e). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:6455d015cd166d20). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="aab82119b9d8772e314002b4c9e525b66f0f6a55f5499d3b1f0019283fa72067",
+    digest="6455d015cd166d20f5441b3e636df9fe432918bf2544a583a3b0c7fcf650aa6b",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -1,6 +1,6 @@
 """Lifecycles of taskqueue: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:e1282110c775c774). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ JOB_FAIL: Final = Transition(
     via="JobInternalService.TransitionJobStatus",
     after=("ResultInternalService.StoreResult",),
     stamps=("finished_at_ms",),
-    takes=Frozen({"failure_reason": Take("reason", default="UNKNOWN_FAILURE")}),
+    from_request=Frozen({"failure_reason": Take("reason", default="UNKNOWN_FAILURE")}),
 )
 """The worker reports a failure, or is lost."""
 
@@ -55,7 +55,7 @@ JOB_WITHDRAW: Final = Transition(
     after=("QueueInternalService.RemoveJobIfPresent", "ResultInternalService.StoreResult"),
     stamps=("finished_at_ms",),
     sets=Frozen({"cancel_requested": True}),
-    takes=Frozen({"cancel_reason": Take("reason", keep_first=True)}),
+    from_request=Frozen({"cancel_reason": Take("reason", keep_first=True)}),
 )
 """A client cancels a job that still waits."""
 
@@ -68,7 +68,7 @@ JOB_ABANDON: Final = Transition(
     after=("ResultInternalService.StoreResult",),
     stamps=("finished_at_ms",),
     sets=Frozen({"cancel_requested": True}),
-    takes=Frozen({"cancel_reason": Take("reason", keep_first=True)}),
+    from_request=Frozen({"cancel_reason": Take("reason", keep_first=True)}),
 )
 """A client asked to cancel a job that had left the queue, and the request came first."""
 

@@ -1,6 +1,6 @@
 """Messages and enums of all proto files of taskqueue.
 
-Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:e1282110c775c774). Do not edit; run `nox -s generate`.
 """
 
 from generated.taskqueue_internal_pb2 import (

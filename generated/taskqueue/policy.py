@@ -1,6 +1,6 @@
 """Call policies of taskqueue: deadlines, retries, idempotency, call modes and connection settings.
 
-Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:e1282110c775c774). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """All tables of taskqueue for the engine.
 
-Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:e1282110c775c774). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="taskqueue",
-    digest="1b967c7ffafcf8d1d3d8a517b039773747d21114653606d0e125ac6b5b6d1f2d",
+    digest="e1282110c775c774256154b84fa9fe81fb0b1f5c0303311fa999e53103bc368f",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -179,13 +179,13 @@ def _to_job(record: JobRecord) -> Job:
 
 
 def _to_public_status(record: JobRecord) -> Status.ValueType:
-    return Status.ValueType(JOB.shown[record.state])
+    return Status.ValueType(JOB.public_status[record.state])
 
 
 def _to_states(public: Iterable[int]) -> list[int]:
     """Convert public statuses to the internal states that are shown as them; none means every state."""
     statuses = set(public)
-    return [state for state, status in JOB.shown.items() if status in statuses]
+    return [state for state, status in JOB.public_status.items() if status in statuses]
 
 
 def _is_equal_json(one: str, other: str) -> bool:

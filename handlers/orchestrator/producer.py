@@ -19,7 +19,7 @@ from handlers.orchestrator.enqueue import (
     resolve_ids,
 )
 from runtime.stores.batch import Batch
-from runtime.stores.postgres.database import Database, Unavailable
+from runtime.stores.postgres.database import Database, PostgresUnavailable
 
 _CONNECTIONS = 4
 _MAX_ATTEMPTS = 5
@@ -66,7 +66,7 @@ class Producer:
             try:
                 ((existing_ids,),) = await self._database.fetch(SUBMIT, *build_arguments(jobs))
                 return resolve_ids(jobs, existing_ids)
-            except Unavailable:
+            except PostgresUnavailable:
                 if attempt == _MAX_ATTEMPTS - 1:
                     raise
             await asyncio.sleep(_FIRST_BACKOFF_S * 2**attempt)

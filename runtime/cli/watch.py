@@ -41,7 +41,7 @@ class Watch(Struct, frozen=True):
         return getattr(answer, self.field) in self._to_shown_states(self.lifecycle.failed)
 
     def _to_shown_states(self, states: frozenset[int]) -> frozenset[int]:
-        shown = self.lifecycle.shown
+        shown = self.lifecycle.public_status
         return frozenset(shown.get(state, state) for state in states)
 
 
@@ -102,7 +102,7 @@ def _find_status_field(method: Method, lifecycle: Lifecycle) -> str:
         return ""
     if _has_field(method.response, lifecycle.status):
         return lifecycle.status
-    shown = set(lifecycle.shown.values())
+    shown = set(lifecycle.public_status.values())
     fields = [each for each in fields_of(method.response) if not each.is_repeated]
     matching = [each.name for each in fields if shown and shown <= set(_enum_names(each))]
     return matching[0] if len(matching) == 1 else ""

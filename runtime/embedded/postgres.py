@@ -54,7 +54,7 @@ class EmbeddedPostgres(EmbeddedServer):
 
     async def provision(self, system: System, engine: str | None) -> str:
         """Migrate the schema of a system as its owner; return the URL for its nodes."""
-        from runtime.stores.postgres.database import Unavailable
+        from runtime.stores.postgres.database import PostgresUnavailable
         from runtime.stores.postgres.schema.roles import prepare
         from runtime.stores.postgres.schema.series import list_databases
         from runtime.stores.store import StoreUnusable
@@ -63,7 +63,7 @@ class EmbeddedPostgres(EmbeddedServer):
         try:
             for series in dict.fromkeys(list_databases(system, engine).values()):
                 await prepare(self.url, url, series)
-        except (Unavailable, StoreUnusable) as error:
+        except (PostgresUnavailable, StoreUnusable) as error:
             raise EmbeddedError(f"PostgreSQL cannot be made ready for {system.name}: {error}.") from None
         return url
 

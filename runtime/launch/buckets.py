@@ -11,7 +11,7 @@ from runtime.model.system import System
 from runtime.node.settings import read
 
 if TYPE_CHECKING:
-    from runtime.stores.s3.client.place import Place
+    from runtime.stores.s3.client.place import BucketPlace
 
 KEY = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 """The variables with the credentials of every S3 client."""
@@ -62,13 +62,13 @@ class Buckets:
             raise LaunchError(f"The bucket cannot be made ready: {error}") from None
         return done
 
-    async def _set_up_place(self, place: Place) -> list[str]:
+    async def _set_up_place(self, place: BucketPlace) -> list[str]:
         from runtime.stores.s3.bucket.bucket_settings import let_everyone_read, set_up
         from runtime.stores.s3.bucket.page_files import FOLDER, deploy_page, has_page, page_url
-        from runtime.stores.s3.client.credentials import Credentials
+        from runtime.stores.s3.client.credentials import KeySource
         from runtime.stores.s3.client.objects import Objects
 
-        credentials = Credentials(self._settings)
+        credentials = KeySource(self._settings)
         objects, root = (Objects(each, credentials) for each in (place, replace(place, prefix="")))
         try:
             done = await set_up(objects, self._system.lifecycles.values(), self._values())

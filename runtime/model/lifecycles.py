@@ -26,14 +26,14 @@ class Backoff(Struct, frozen=True):
     until: str
     count: str
     base: str
-    most: str
+    max: str
     times: str | None = None
     """The path of what each wait is multiplied by for the next; 2 where there is none."""
     jitter: str | None = None
     """The path of the fraction by which a wait is shorter or longer."""
 
 
-class GiveUp(Struct, frozen=True):
+class DeadLetter(Struct, frozen=True):
     """A further edge taken in the same step when an entity has failed too often, or for good."""
 
     transition: str
@@ -53,17 +53,17 @@ class Due(Struct, frozen=True):
     holder_in: int | None = None
     """The state of the holder of the lease in which it is due at once."""
     batch: str | None = None
-    gives: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
     grace: str | None = None
     on_access: bool = False
     """Whether whoever touches an entity for which it is due takes it first."""
 
 
-class Growth(Struct, frozen=True):
+class Multiplier(Struct, frozen=True):
     """A number that grows each time, rounded up, to what a variable says at most."""
 
     times: float
-    most: str
+    max: str
 
 
 class Transition(Struct, frozen=True):
@@ -83,19 +83,19 @@ class Transition(Struct, frozen=True):
     """Methods that the actor completes first, in order; see `runtime.call.step_order`."""
     stamps: tuple[str, ...] = ()
     sets: Mapping[str, object] = field(default_factory=dict)
-    takes: Mapping[str, Take] = field(default_factory=dict)
-    copies: Mapping[str, str] = field(default_factory=dict)
-    clears: tuple[str, ...] = ()
-    grows: Mapping[str, Growth] = field(default_factory=dict)
-    counts: str | None = None
-    waits: Backoff | None = None
-    gives_up: GiveUp | None = None
+    from_request: Mapping[str, Take] = field(default_factory=dict)
+    copy: Mapping[str, str] = field(default_factory=dict)
+    clear: tuple[str, ...] = ()
+    multiply: Mapping[str, Multiplier] = field(default_factory=dict)
+    increment: str | None = None
+    backoff: Backoff | None = None
+    dead_letter: DeadLetter | None = None
     due: Due | None = None
     also_due: Due | None = None
     reason: str | None = None
 
 
-class Shift(Struct, frozen=True):
+class Update(Struct, frozen=True):
     """A change that leaves the state as it is."""
 
     name: str
@@ -104,8 +104,8 @@ class Shift(Struct, frozen=True):
     where: Mapping[str, int] = field(default_factory=dict)
     stamps: tuple[str, ...] = ()
     sets: Mapping[str, object] = field(default_factory=dict)
-    takes: Mapping[str, Take] = field(default_factory=dict)
-    clears: tuple[str, ...] = ()
+    from_request: Mapping[str, Take] = field(default_factory=dict)
+    clear: tuple[str, ...] = ()
     fenced: bool = False
     due: Due | None = None
 
@@ -133,7 +133,7 @@ class Lease(Struct, frozen=True):
     """A variable, or a field of the record where it is in lower case."""
     oldest_by: str
     index: str | None = None
-    first: tuple[int, ...] = ()
+    claim_order: tuple[int, ...] = ()
     paused: str | None = None
     holder: Holder | None = None
     keeps_owner: bool = False
@@ -203,7 +203,7 @@ class KeptInRedis(Struct, frozen=True):
     """The variable with how many replicas must have what was created before anybody is told so."""
     unique: Mapping[str, Remembered] = field(default_factory=dict)
     indexes: Mapping[str, Index] = field(default_factory=dict)
-    wakes: str | None = None
+    wake_up: str | None = None
     metrics: str | None = None
     outbox: Outbox | None = None
 
@@ -229,7 +229,7 @@ class KeptInSqlite(Struct, frozen=True):
     expires: str | None = None
 
 
-class Fill(Struct, frozen=True):
+class Default(Struct, frozen=True):
     """What stands in for a field that was not given: a variable for each value of an enum field."""
 
     by: str
@@ -248,7 +248,7 @@ class Ceiling(Struct, frozen=True):
     """How many an index may hold before no more are created."""
 
     index: str
-    most: str
+    max: str
 
 
 class Kept(Struct, frozen=True):
@@ -307,16 +307,16 @@ class Lifecycle(Struct, frozen=True):
     in_s3: KeptInS3 | None = None
     revision: str | None = None
     """The field that counts the writes of a record."""
-    copies: Mapping[str, str] = field(default_factory=dict)
+    copy: Mapping[str, str] = field(default_factory=dict)
     """Fields that begin as another field does."""
-    fills: Mapping[str, Fill] = field(default_factory=dict)
-    refuses: Ceiling | None = None
+    defaults: Mapping[str, Default] = field(default_factory=dict)
+    ceiling: Ceiling | None = None
     deletion_due: Due | None = None
     unless_holding: str | None = None
-    shifts: Mapping[str, Shift] = field(default_factory=dict)
+    updates: Mapping[str, Update] = field(default_factory=dict)
     lease: Lease | None = None
     overrides: Overrides | None = None
-    shown: Mapping[int, int] = field(default_factory=dict)
+    public_status: Mapping[int, int] = field(default_factory=dict)
     """What outsiders are told of each state."""
 
     @property

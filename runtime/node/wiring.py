@@ -128,7 +128,11 @@ def needs_no_handler(system: System, component: str) -> bool:
 
 def find_clock_drivers(lifecycle: Lifecycle) -> set[str]:
     """Find the components that drive the due transitions of an entity, or write its history."""
-    edges, shifts = lifecycle.edges.values(), lifecycle.shifts.values()
-    dues = [*(edge.due for edge in edges), *(edge.also_due for edge in edges), *(each.due for each in shifts)]
+    edges, updates = lifecycle.edges.values(), lifecycle.updates.values()
+    dues = [
+        *(edge.due for edge in edges),
+        *(edge.also_due for edge in edges),
+        *(each.due for each in updates),
+    ]
     found = {due.by for due in (*dues, lifecycle.deletion_due) if due is not None}
     return found | lifecycle.storage.drivers if lifecycle.storage is not None else found

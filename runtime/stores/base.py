@@ -224,14 +224,14 @@ class StoreBase(Generic[Record]):
 def _line_fields(lifecycle: Lifecycle) -> Iterator[tuple[str, _Line]]:
     """By change: the event and the message of its log line, and the fields that each such line has.
 
-    A shift is logged where the clock drives it; the others are too many.
+    An update is logged where the clock drives it; the others are too many.
     """
     states, entity = lifecycle.states, lifecycle.entity
     for edge in (*lifecycle.edges.values(), *lifecycle.by_name):
         ends = {"from_status": states[edge.source], "to_status": states[edge.target]}
         yield edge.name, _line(events.TRANSITION, entity, edge.name, ends)
-    for shift in lifecycle.shifts.values():
-        yield shift.name, _line(events.SHIFT if shift.due else None, entity, shift.name, {})
+    for update in lifecycle.updates.values():
+        yield update.name, _line(events.SHIFT if update.due else None, entity, update.name, {})
     yield CREATION, _line(events.TRANSITION, entity, CREATION, {"to_status": states[lifecycle.initial]})
     yield DELETION, _line(events.TRANSITION, entity, DELETION, {})
 

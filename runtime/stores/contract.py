@@ -246,8 +246,8 @@ class EntityStore(Protocol[Record]):
 
         Several edges are one step: all of them, or none. Where the edge gives up, the one that ends the
         entity is taken with it or in its place, and the state is where that leads. `owner` has the lease when
-        the edge enters the leased state; the caller unless given. `noted` goes to the log line alone. A shift
-        is taken like an edge; the state stays.
+        the edge enters the leased state; the caller unless given. `noted` goes to the log line alone. An
+        update is taken like an edge; the state stays.
 
         Not applied is no error: the answer has the state that stood in the way. An edge out of the leased
         state needs a proof from those who claim; the condition of role lease_lost is raised where the lease
@@ -288,8 +288,8 @@ class EntityStore(Protocol[Record]):
     ) -> list[Record]:
         """Lease the next entities to an owner, in claim order, and at most so many.
 
-        First come the values of `first` in their order, then the oldest by `oldest_by`; those of equal time
-        by ascending key, or by the order of their creation where an engine knows it. Values
+        First come the values of `claim_order` in that order, then the oldest by `oldest_by`; those of equal
+        time by ascending key, or by the order of their creation where an engine knows it. Values
         that are paused are left out, and so is what `where` does not equal.
         `capabilities` narrows what the owner offers, or, with `only`, are the texts that it can run; None
         narrows nothing. An owner that is unknown to the entity of holders, in another state or without
@@ -353,7 +353,7 @@ class EntityStore(Protocol[Record]):
         ...
 
     async def backlog(self) -> dict[int, Backlog]:
-        """Count what can be claimed now, by each value of `first`; all of it under 0 without `first`.
+        """Count what can be claimed now, by each value of `claim_order`; all of it under 0 without one.
 
         Values that are paused count too: what they hold waits. The age is that of `oldest_by`. Raises
         `GuardBreach` without a lease.
@@ -365,8 +365,8 @@ class EntityStore(Protocol[Record]):
     async def run_due(self, change: str, call: Call) -> int:
         """Make a change that is due to one bounded batch, longest overdue first; return to how many.
 
-        The change is a transition, a shift, or `DELETION`, and the caller the principal of its clock. Raises
-        `GuardBreach` for a change without a clock.
+        The change is a transition, an update, or `DELETION`, and the caller the principal of its clock.
+        Raises `GuardBreach` for a change without a clock.
         """
         ...
 

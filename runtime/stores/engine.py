@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
@@ -52,6 +52,9 @@ class EngineContext(Struct, frozen=True):
 
 class Engine:
     """The entities of a node that one kind of storage keeps; a subclass knows how."""
+
+    limits: ClassVar[Mapping[str, str]] = {}
+    """By word of the lifecycle, as `create.ceiling`: a sentence about what it means less here."""
 
     def __init__(self, context: EngineContext) -> None:
         self.context = context
@@ -115,14 +118,17 @@ def register_engine(name: str, make: MakeEngine) -> None:
     _registered[name] = make
 
 
+def list_engines() -> dict[str, MakeEngine]:
+    """List the engines of this package by name."""
+    return {name: _import_engine(place) for name, place in _OWN.items()}
+
+
 def make_engine(name: str, context: EngineContext) -> Engine:
     """Make the engine of a name."""
     if name in _registered:
         return _registered[name](context)
     if (place := _OWN.get(name)) is not None:
-        module, _, attribute = place.partition(":")
-        own: MakeEngine = getattr(import_module(module), attribute)
-        return own(context)
+        return _import_engine(place)(context)
     for entry in entry_points(group=_GROUP, name=name):
         other: MakeEngine = entry.load()
         return other(context)
@@ -133,13 +139,19 @@ def make_engine(name: str, context: EngineContext) -> Engine:
     )
 
 
+def _import_engine(place: str) -> MakeEngine:
+    module, _, attribute = place.partition(":")
+    engine: MakeEngine = getattr(import_module(module), attribute)
+    return engine
+
+
 def due_changes(lifecycle: Lifecycle, component: str) -> Iterator[tuple[str, Due]]:
     """Iterate over the changes of an entity that a component drives by the clock, in their order."""
     for edge in (*lifecycle.edges.values(), *lifecycle.by_name):
         dues = (due for due in (edge.due, edge.also_due) if due is not None)
         yield from ((edge.name, due) for due in dues if due.by == component)
-    for shift in lifecycle.shifts.values():
-        if shift.due is not None and shift.due.by == component:
-            yield shift.name, shift.due
+    for update in lifecycle.updates.values():
+        if update.due is not None and update.due.by == component:
+            yield update.name, update.due
     if lifecycle.deletion_due is not None and lifecycle.deletion_due.by == component:
         yield DELETION, lifecycle.deletion_due

@@ -62,13 +62,13 @@ def without_leases(data: Data) -> None:
 def without_clocks(data: Data) -> None:
     data["lifecycle"]["entities"]["cake"].pop("overrides")
     for row in data["lifecycle"]["entities"]["cake"]["transitions"].values():
-        for word in ("counts", "waits", "gives_up", "due"):
+        for word in ("increment", "backoff", "dead_letter", "due"):
             row.pop(word, None)
 
 
 def without_shows(data: Data) -> None:
     cake = data["lifecycle"]["entities"]["cake"]
-    for word in ("shown", "listed_by"):
+    for word in ("public_status", "listed_by"):
         cake.pop(word)
     cake["kept_in"].pop("unique")
 
@@ -96,7 +96,7 @@ def without_metrics(data: Data) -> None:
 
 def without_history(data: Data) -> None:
     bike = data["lifecycle"]["entities"]["bike"]["kept_in"]
-    for word in ("outbox", "wakes", "trace", "expires", "replicas", "unique", "prefix"):
+    for word in ("outbox", "wake_up", "trace", "expires", "replicas", "unique", "prefix"):
         bike.pop(word)
     for word in ("expires", "prefix"):
         data["lifecycle"]["entities"]["van"]["kept_in"].pop(word)
@@ -106,12 +106,12 @@ def without_history(data: Data) -> None:
 
 
 def without_work(data: Data) -> None:
-    """No leases, no shifts, no clocks: entities that are only stored."""
+    """No leases, no updates, no clocks: entities that are only stored."""
     bike, van = data["lifecycle"]["entities"].values()
-    for word in ("lease", "shifts"):
+    for word in ("lease", "updates"):
         bike.pop(word)
     for row in bike["transitions"].values():
-        for word in ("due", "also_due", "gives_up", "waits", "counts", "grows", "copies", "reason"):
+        for word in ("due", "also_due", "dead_letter", "backoff", "increment", "multiply", "copy", "reason"):
             row.pop(word, None)
     for index in ("waiting", "resting", "loaded", "aboard"):
         bike["kept_in"]["indexes"].pop(index)

@@ -95,9 +95,9 @@ record = CakeRecord(order_id="1", state=messages.NOTED)
 assert (record.baker, record.burnt, record.placed_at) == (None, 0, datetime(1, 1, 1, tzinfo=UTC))
 assert CAKE.record is CakeRecord and CAKE.holders == {"counter", "baker", "porter"}
 assert CAKE.kept.unique == ("order_number",) and CAKE.lease.seconds == "OVEN_SECONDS"
-assert CAKE.shown[messages.BINNED] == messages.PROGRESS_GONE
-assert CAKE_BURN.via is None and CAKE_BURN.counts == "burnt" and CAKE_BURN.due.by == "porter"
-assert CAKE.transition(CAKE_BURN.gives_up.transition).target == messages.BINNED
+assert CAKE.public_status[messages.BINNED] == messages.PROGRESS_GONE
+assert CAKE_BURN.via is None and CAKE_BURN.increment == "burnt" and CAKE_BURN.due.by == "porter"
+assert CAKE.transition(CAKE_BURN.dead_letter.transition).target == messages.BINNED
 settings = BakerSettings.load({"BAKERY_DATABASE": "postgresql://localhost/bakery", "NIGHT_SHIFT": "true"})
 assert (settings.night_shift, settings.oven_seconds) == (True, 0.5)
 shop = SYSTEM.deployments["home"].nodes["shop"]
@@ -112,7 +112,7 @@ assert (route.method, route.path, route.status) == ("POST", "/orders", 201)
 
 
 def test_entities_that_redis_keeps_have_records_and_tables(root: Path) -> None:
-    """In a fresh interpreter indexes, shifts, holders, clocks and words are as in the spec."""
+    """In a fresh interpreter indexes, updates, holders, clocks and words are as in the spec."""
     program = """
 from generated.rental import messages
 from generated.rental.lifecycle import BIKE, BIKE_DROP, BIKE_HURRY_SMALL, BIKE_NOTE, VAN
@@ -128,14 +128,15 @@ assert kept.words["state"][messages.BIKE_ABOARD] == "aboard" and "plate" in kept
 assert VAN.in_redis.words["state"][messages.DRIVING] == "DRIVING"
 assert kept.indexes["waiting"].parts.by == "tools" and kept.indexes["loaded"].score is None
 assert kept.outbox.by == "clerk" and kept.unique["plate"].seconds == "PLATE_SECONDS"
-assert BIKE.lease.first == (messages.SIZE_CARGO, messages.SIZE_LARGE, messages.SIZE_SMALL)
+assert BIKE.lease.claim_order == (messages.SIZE_CARGO, messages.SIZE_LARGE, messages.SIZE_SMALL)
 assert BIKE.lease.holder.states == {messages.DRIVING}
-assert BIKE.fills["most_drops"].of[messages.SIZE_CARGO] == "LARGE_DROPS" and BIKE.refuses.index == "waiting"
-assert BIKE.copies == {"urgency": "size", "first_seconds": "trip_seconds"}
+assert BIKE.defaults["most_drops"].of[messages.SIZE_CARGO] == "LARGE_DROPS"
+assert BIKE.ceiling.index == "waiting"
+assert BIKE.copy == {"urgency": "size", "first_seconds": "trip_seconds"}
 assert BIKE.deletion_due.after == "LOST_SECONDS" and VAN.unless_holding == "bike"
 assert BIKE_DROP.also_due.holder_in == messages.GONE and BIKE_DROP.also_due.at is None
-assert BIKE_DROP.due.gives["reason"] == "late" and BIKE_DROP.grows["trip_seconds"].times == 1.5
-assert BIKE_HURRY_SMALL.where == {"urgency": messages.SIZE_SMALL} and BIKE.shifts["note"] is BIKE_NOTE
+assert BIKE_DROP.due.values["reason"] == "late" and BIKE_DROP.multiply["trip_seconds"].times == 1.5
+assert BIKE_HURRY_SMALL.where == {"urgency": messages.SIZE_SMALL} and BIKE.updates["note"] is BIKE_NOTE
 assert BIKE_HURRY_SMALL.sets == {"urgency": messages.SIZE_LARGE} and BIKE_NOTE.fenced
 assert SYSTEM.word("rental.v1.BikeSize", "SIZE_SMALL") == "small"
 assert SYSTEM.deployments["home"].servers == {"redis": "RENTAL_STORE", "postgres": "ARCHIVE_DATABASE"}

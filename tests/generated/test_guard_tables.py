@@ -169,12 +169,12 @@ def test_an_edge_has_one_driver_and_one_stamp(source: str, target: str, stamp: s
 def test_a_record_keeps_why_it_ended() -> None:
     """A failure always has a reason, and every canceled job shows the flag and the first reason given."""
     ends = {JOB.states[target]: edge for (_, target), edge in JOB.edges.items() if target in JOB.terminal}
-    assert ends["FAILED"].takes == {"failure_reason": Take("reason", default="UNKNOWN_FAILURE")}
-    assert not ends["DONE"].takes
+    assert ends["FAILED"].from_request == {"failure_reason": Take("reason", default="UNKNOWN_FAILURE")}
+    assert not ends["DONE"].from_request
     for source in (m.QUEUED, m.RUNNING):
         canceled = JOB.edges[source, m.CANCELED]
         assert canceled.sets == {"cancel_requested": True}
-        assert canceled.takes == {"cancel_reason": Take("reason", keep_first=True)}
+        assert canceled.from_request == {"cancel_reason": Take("reason", keep_first=True)}
 
 
 @pytest.mark.req("TQ-060", "TQ-061")
@@ -260,7 +260,7 @@ def test_the_gateway_stores_only_canceled_envelopes(status: m.JobStatus.ValueTyp
         pytest.param(LIFECYCLES, id="lifecycles"),
         pytest.param(JOB.states, id="states"),
         pytest.param(JOB.edges, id="edges"),
-        pytest.param(JOB.edges[m.RUNNING, m.FAILED].takes, id="takes"),
+        pytest.param(JOB.edges[m.RUNNING, m.FAILED].from_request, id="takes"),
         pytest.param(JOB.edges[m.QUEUED, m.CANCELED].sets, id="sets"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 from handlers.orchestrator.enqueue import Intent, enqueue
 from handlers.orchestrator.producer import Producer
-from runtime.stores.postgres.database import Unavailable
+from runtime.stores.postgres.database import PostgresUnavailable
 from tests.support.orchestrator.stack import Stack, new_key, wait_until
 
 
@@ -119,7 +119,7 @@ def test_broken_connections_are_replaced(stack: Stack) -> None:
 def test_an_unreachable_database_is_an_error(stack: Stack) -> None:
     async def submit() -> None:
         async with Producer("postgresql://nobody@127.0.0.1:9/none") as jobs:
-            with pytest.raises(Unavailable):
+            with pytest.raises(PostgresUnavailable):
                 await jobs.enqueue("echo", {})
 
     asyncio.run(submit())

@@ -14,7 +14,7 @@ import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.stores.redis.connection import server as servers
+from runtime.stores.redis.connection import client as servers
 from tests.orchestrator.conftest import make_database
 from tests.support.priority.stack import Queue, Servers, Stack
 

@@ -85,7 +85,7 @@ async def test_a_holder_that_is_not_there_is_lost(shop: Shop) -> None:
 
 
 async def test_a_batch_is_bounded_and_the_oldest_come_first(shop: Shop) -> None:
-    """By the variable of the clock; a shift has its conditions."""
+    """By the variable of the clock; an update has its conditions."""
     store, promoter = shop.store(ERRAND), shop.call("promoter")
     for key in "abc":
         await store.create(ErrandRecord(key=key), shop.call("client"))
@@ -97,7 +97,7 @@ async def test_a_batch_is_bounded_and_the_oldest_come_first(shop: Shop) -> None:
     assert await store.run_due("promote", promoter) == 0
 
 
-async def test_a_shift_by_the_clock_makes_it_claimable(shop: Shop) -> None:
+async def test_an_update_by_the_clock_makes_it_claimable(shop: Shop) -> None:
     """What was held back is released when its time has come."""
     await shop.store(COURIER).create(CourierRecord(name="bob"), shop.call("client"))
     store = shop.store(ERRAND)
@@ -109,7 +109,7 @@ async def test_a_shift_by_the_clock_makes_it_claimable(shop: Shop) -> None:
 
 
 async def test_only_the_clock_drives_it(shop: Shop) -> None:
-    """By its principal; a change without a clock has none, and a shift of the clock is not made by hand."""
+    """By its principal; a change without a clock has none, and an update of the clock is not made by hand."""
     store = shop.store(ERRAND)
     with refused("permission_denied"):
         await store.run_due("retry", shop.call("runner"))

@@ -47,7 +47,7 @@ async def test_the_first_record_is_the_stores(shop: Shop) -> None:
 
 
 async def test_a_given_value_is_not_filled(shop: Shop) -> None:
-    """`fills` stands in for what was not given; a copy has the filled value, or the given one."""
+    """`defaults` stand in for what was not given; a copy has the filled value, or the given one."""
     store = shop.store(ERRAND)
     made = (await store.create(ErrandRecord(key="a", urgency=LOW, length=3), shop.call("client"))).record
     assert (made.length, made.first_length) == (3, 3)

@@ -317,7 +317,7 @@ async def test_others_end_a_lease_without_a_proof(shop: Shop) -> None:
         await store.settle(settlement(record, "finish"), shop.call("runner"))
 
 
-async def test_a_shift_leaves_the_state(shop: Shop) -> None:
+async def test_an_update_leaves_the_state(shop: Shop) -> None:
     """It stamps, sets, takes and clears; a fenced one needs the proof."""
     record = await held_errand(shop)
     store, runner = shop.store(ERRAND), shop.call("runner")

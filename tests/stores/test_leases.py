@@ -83,7 +83,7 @@ async def test_an_owner_is_named_where_the_lease_keeps_it(shop: Shop) -> None:
 
 
 async def test_claims_go_by_priority_then_age(shop: Shop) -> None:
-    """The values of `first` in their order; within one the oldest."""
+    """The values of `claim_order` in their order; within one the oldest."""
     store = await add_errands(
         shop,
         ErrandRecord(key="a", urgency=LOW),
@@ -103,7 +103,7 @@ async def test_claims_of_one_time_go_by_key(shop: Shop) -> None:
 
 
 async def test_an_unknown_priority_is_never_served(shop: Shop) -> None:
-    """A value that `first` does not have is not claimed."""
+    """A value that `claim_order` does not have is not claimed."""
     store = await add_errands(shop, ErrandRecord(key="a", urgency=LOW))
     await store.create_many([ErrandRecord(key="b", urgency=7, length=1)], shop.call("client"))
     assert keys(await store.claim("bob", 9, shop.call("runner"))) == ["a"]

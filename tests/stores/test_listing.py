@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sortedcontainers import SortedList
 
-from runtime.stores.memory.listing import Listing
+from runtime.stores.memory.listing import MemoryListing
 from runtime.stores.steps.table import ListingSpan
 
 STATES = (1, 2, 3, 4)
@@ -23,15 +23,15 @@ ENTRIES = st.lists(
 )
 
 
-def listing_of(entries: list[tuple[int, int, str]]) -> Listing:
-    listing = Listing()
+def listing_of(entries: list[tuple[int, int, str]]) -> MemoryListing:
+    listing = MemoryListing()
     for state, at, key in entries:
         listing.add(state, at, key)
     return listing
 
 
 def page_of(
-    listing: Listing, states: Collection[int], offset: int, size: int, *, newest_first: bool
+    listing: MemoryListing, states: Collection[int], offset: int, size: int, *, newest_first: bool
 ) -> tuple[list[str], bool]:
     """The keys of a page, and whether there is more after it."""
     entries = islice(listing.iterate(states, offset, newest_first=newest_first), size + 1)
@@ -116,8 +116,8 @@ def test_an_index_that_was_changed_is_that_of_what_is_left(
 
 
 def changed(
-    listing: Listing, left: list[tuple[int, int, str]], steps: list[tuple[int, int]]
-) -> tuple[Listing, list[tuple[int, int, str]]]:
+    listing: MemoryListing, left: list[tuple[int, int, str]], steps: list[tuple[int, int]]
+) -> tuple[MemoryListing, list[tuple[int, int, str]]]:
     """Moves and removes entries step by step, in the listing and in the list of what it holds."""
     for place, target in steps:
         if left:

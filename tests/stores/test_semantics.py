@@ -22,8 +22,8 @@ from tests.support.stores.records import SHELVED, VARIABLES, WAITING, LetterReco
 def test_a_backoff_counts_the_failure_of_its_own_edge(tries: int, counts: str, seconds: float) -> None:
     """The count is that before the edge, which adds one to it."""
     rules = prepare_rules(PERMIT, PermitRecord, VARIABLES)
-    waits = Backoff(until="wait_until", count="tries", base="BASE_S", most="MOST_S")
-    edge = replace(rules.edges["fail"], counts=counts)
+    waits = Backoff(until="wait_until", count="tries", base="BASE_S", max="MOST_S")
+    edge = replace(rules.edges["fail"], increment=counts)
     record = PermitRecord(key="a", state=SHELVED, tries=tries)
     assert backoff_s(rules, edge, waits, record, HandWorld()) == seconds
 
@@ -32,8 +32,8 @@ def test_a_backoff_counts_the_failure_of_its_own_edge(tries: int, counts: str, s
 def test_a_backoff_of_an_edge_that_does_not_count(tries: int, seconds: float) -> None:
     """The failures are counted already, so that the first of them waits for the base."""
     rules = prepare_rules(PERMIT, PermitRecord, VARIABLES)
-    waits = Backoff(until="wait_until", count="tries", base="BASE_S", most="MOST_S")
-    edge = replace(rules.edges["fail"], counts=None)
+    waits = Backoff(until="wait_until", count="tries", base="BASE_S", max="MOST_S")
+    edge = replace(rules.edges["fail"], increment=None)
     record = PermitRecord(key="a", state=SHELVED, tries=tries)
     assert backoff_s(rules, edge, waits, record, HandWorld()) == seconds
 

@@ -14,7 +14,7 @@ from codegen.emit.artefact import Artefact, format_stamp, join_lines
 from codegen.emit.docs.reference import draw_lifecycle
 from codegen.emit.python.lifecycle import find_time_field, list_states
 from codegen.emit.python.records import select_s3_entities
-from codegen.language.lifecycle import Entity, Shift, Transition
+from codegen.language.lifecycle import Entity, Transition, Update
 from codegen.language.types import MessageField
 from codegen.source.spec import Spec, field_enum
 
@@ -75,7 +75,7 @@ def _describe_entity(spec: Spec, name: str, entity: Entity) -> dict[str, Any]:
         "refs": dict(store.large.refs) if store.large else {},
         "retires": _describe_retirement(entity),
         "edges": [_describe_edge(spec, entity, title, row) for title, row in entity.transitions.items()],
-        "shifts": [_describe_shift(title, row) for title, row in entity.shifts.items()],
+        "updates": [_describe_update(title, row) for title, row in entity.updates.items()],
         "fields": [_describe_field(title, row) for title, row in rows.items()],
     }
     return table | _describe_heartbeat(spec, name)
@@ -83,7 +83,7 @@ def _describe_entity(spec: Spec, name: str, entity: Entity) -> dict[str, Any]:
 
 def _describe_edge(spec: Spec, entity: Entity, name: str, row: Transition) -> dict[str, Any]:
     rows = spec.messages[entity.record].fields
-    texts = {field: take.default for field, take in row.takes.items() if take.default}
+    texts = {field: take.default for field, take in row.from_request.items() if take.default}
     return {
         "name": name,
         "doc": _format_doc(row.trigger),
@@ -93,11 +93,11 @@ def _describe_edge(spec: Spec, entity: Entity, name: str, row: Transition) -> di
         "where": _encode_values(spec, rows, row.where) or None,
         "stamps": list(row.stamps),
         "sets": {**texts, **_encode_values(spec, rows, row.sets)},
-        "clears": [
-            *row.clears,
-            *(each for each in _list_cleared_lease_fields(entity, row) if each not in row.clears),
+        "clear": [
+            *row.clear,
+            *(each for each in _list_cleared_lease_fields(entity, row) if each not in row.clear),
         ],
-        "counts": [row.counts] if row.counts else [],
+        "increment": [row.increment] if row.increment else [],
     }
 
 
@@ -131,7 +131,7 @@ def _describe_lease(entity: Entity) -> dict[str, Any] | None:
 
 def _list_hint_fields(entity: Entity, revision: str) -> list[str]:
     """List the fields in a hint, the same as in the hints that the engine writes."""
-    counts = sorted({row.counts for row in entity.transitions.values() if row.counts})
+    counts = sorted({row.increment for row in entity.transitions.values() if row.increment})
     return [*([entity.lease.fence] if entity.lease else []), *counts, revision]
 
 
@@ -150,8 +150,8 @@ def _describe_retirement(entity: Entity) -> dict[str, Any] | None:
 def _find_error_field(entity: Entity) -> str | None:
     """Find the field with the error of a failure, which due transitions set for a lost owner."""
     for row in entity.transitions.values():
-        for field, take in row.takes.items():
-            if row.due is not None and take.from_ in row.due.gives:
+        for field, take in row.from_request.items():
+            if row.due is not None and take.from_ in row.due.values:
                 return field
     return None
 
@@ -159,9 +159,9 @@ def _find_error_field(entity: Entity) -> str | None:
 def _find_retry_fields(entity: Entity, rows: Mapping[str, MessageField]) -> dict[str, Any] | None:
     """Find the field that counts failures, and the one with the limit, where each entity has its own."""
     for row in entity.transitions.values():
-        if row.gives_up is not None:
-            limit = row.gives_up.limit
-            return {"count": row.gives_up.count, "limit": limit if limit in rows else None}
+        if row.dead_letter is not None:
+            limit = row.dead_letter.limit
+            return {"count": row.dead_letter.count, "limit": limit if limit in rows else None}
     return None
 
 
@@ -171,8 +171,13 @@ def _find_end_field(entity: Entity) -> str | None:
     return next((field for field in later if field not in entity.create.stamps), None)
 
 
-def _describe_shift(name: str, row: Shift) -> dict[str, Any]:
-    return {"name": name, "doc": _format_doc(row.trigger), "in": list(row.in_), "takes": list(row.takes)}
+def _describe_update(name: str, row: Update) -> dict[str, Any]:
+    return {
+        "name": name,
+        "doc": _format_doc(row.trigger),
+        "in": list(row.in_),
+        "from_request": list(row.from_request),
+    }
 
 
 def _find_creation_field(entity: Entity) -> str | None:
@@ -188,7 +193,7 @@ def _find_update_field(entity: Entity) -> str | None:
 
 
 def _list_changes(entity: Entity) -> list[Any]:
-    return [*entity.transitions.values(), *entity.shifts.values()]
+    return [*entity.transitions.values(), *entity.updates.values()]
 
 
 def _describe_field(name: str, row: MessageField) -> dict[str, Any]:

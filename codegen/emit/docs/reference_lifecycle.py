@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from codegen.emit.docs.markdown import code, codes, format_table, prose
 from codegen.emit.docs.reference_buckets import describe_bucket, render_hints
 from codegen.emit.docs.reference_services import format_values
-from codegen.language.lifecycle import Backoff, Due, Entity, GiveUp, Shift, Take, Transition
+from codegen.language.lifecycle import Backoff, DeadLetter, Due, Entity, Take, Transition, Update
 from codegen.language.persistence import KeptInRedis, Lease
 from codegen.source.spec import Spec, field_enum
 
@@ -18,7 +18,7 @@ def render_states(spec: Spec, entity: Entity) -> str:
         (
             code(name),
             _format_kind(entity, name),
-            code(entity.shown.as_.get(name, "")) if entity.shown else "",
+            code(entity.public_status.as_.get(name, "")) if entity.public_status else "",
             prose(enum.values[name].doc if enum and name in enum.values else None),
         )
         for name in list_state_names(spec, entity)
@@ -55,8 +55,8 @@ def render_transitions(entity: Entity) -> str:
             ", ".join(_list_guards(row)),
             codes(row.after),
             ", ".join(_list_writes(row)),
-            _format_backoff(row.waits) if row.waits else "",
-            _format_give_up(entity, row.gives_up) if row.gives_up else "",
+            _format_backoff(row.backoff) if row.backoff else "",
+            _format_give_up(entity, row.dead_letter) if row.dead_letter else "",
             _format_dues(row.due, row.also_due),
             code(row.via or ""),
         )
@@ -77,7 +77,7 @@ def _list_guards(row: Transition) -> list[str]:
     return [*needs, *format_values(row.where), *(["its name"] if row.by_name else [])]
 
 
-def render_shifts(entity: Entity) -> str:
+def render_updates(entity: Entity) -> str:
     """Render the table of updates that leave the state as it is."""
     rows = [
         (
@@ -89,22 +89,22 @@ def render_shifts(entity: Entity) -> str:
             ", ".join(_list_writes(row)),
             _format_dues(row.due),
         )
-        for name, row in entity.shifts.items()
+        for name, row in entity.updates.items()
     ]
-    return format_table(("Shift", "Trigger", "In", "Actors", "Needs", "Writes", "Due"), rows)
+    return format_table(("Update", "Trigger", "In", "Actors", "Needs", "Writes", "Due"), rows)
 
 
-def _list_writes(row: Transition | Shift) -> Iterator[str]:
+def _list_writes(row: Transition | Update) -> Iterator[str]:
     yield from map(code, row.stamps)
     yield from format_values(row.sets)
-    yield from (_format_take(*each) for each in row.takes.items())
+    yield from (_format_take(*each) for each in row.from_request.items())
     if isinstance(row, Transition):
-        yield from (f"{code(field)} = {code(source)}" for field, source in row.copies.items())
-        for field, growth in row.grows.items():
-            yield f"{code(field)} times {growth.times}, at most {code(growth.most)}"
-        if row.counts:
-            yield f"{code(row.counts)} + 1"
-    yield from (f"no {code(field)}" for field in row.clears)
+        yield from (f"{code(field)} = {code(source)}" for field, source in row.copy_.items())
+        for field, growth in row.multiply.items():
+            yield f"{code(field)} times {growth.times}, at most {code(growth.max)}"
+        if row.increment:
+            yield f"{code(row.increment)} + 1"
+    yield from (f"no {code(field)}" for field in row.clear)
 
 
 def _format_backoff(row: Backoff) -> str:
@@ -117,11 +117,11 @@ def _format_backoff(row: Backoff) -> str:
     )
 
 
-def _format_give_up(entity: Entity, row: GiveUp) -> str:
+def _format_give_up(entity: Entity, row: DeadLetter) -> str:
     count = f"{code(row.count)} less {code(row.less)}" if row.less else code(row.count)
     if entity.in_redis or entity.in_s3:
-        return f"{code(row.with_)} instead once {count} has reached {code(row.limit)}"
-    return f"{code(row.with_)} once {count} is above {code(row.limit)}"
+        return f"{code(row.transition)} instead once {count} has reached {code(row.limit)}"
+    return f"{code(row.transition)} once {count} is above {code(row.limit)}"
 
 
 def _format_dues(*rows: Due | None) -> str:
@@ -134,7 +134,7 @@ def _format_due(row: Due) -> str:
         f"as soon as its owner is in {code(row.holder_in)}" if row.holder_in else f"at {code(row.at)}{later}"
     )
     batch = f", {code(row.batch)} at a time" if row.batch else ""
-    values = f", giving {', '.join(format_values(row.gives))}" if row.gives else ""
+    values = f", giving {', '.join(format_values(row.values))}" if row.values else ""
     return f"{when}; {row.by} sweeps every {code(row.every)} seconds{batch}{values}"
 
 
@@ -186,8 +186,8 @@ def _describe_redis(store: KeptInRedis) -> Iterator[str]:
             f"The stream {code(box.stream)} is the outbox of its transitions; {box.by} writes them to the "
             f"table {code(box.table)} at {code(box.url)}, and terminal records to {code(box.ended)}."
         )
-    if store.wakes:
-        yield f"The channel {code(store.wakes)} has wake-ups for claims."
+    if store.wake_up:
+        yield f"The channel {code(store.wake_up)} has wake-ups for claims."
     if store.metrics:
         yield f"Scripts count metrics in the hash {code(store.metrics)}."
 
@@ -197,8 +197,8 @@ def _describe_lease(lease: Lease) -> Iterator[str]:
         yield f"{code(lease.token)} is a new UUID for each lease."
     if lease.only:
         yield f"Only workers that support its {code(lease.only)} claim it."
-    if lease.first:
-        yield f"Claims read the index {code(lease.index)}, in the order {codes(lease.first)}."
+    if lease.claim_order:
+        yield f"Claims read the index {code(lease.index)}, in the order {codes(lease.claim_order)}."
     if lease.paused:
         yield f"Those in the set {code(lease.paused)} are not claimed."
     if holder := lease.holder:
@@ -235,14 +235,14 @@ def render_indexes(entity: Entity) -> str:
 def describe_creation(entity: Entity) -> Iterator[str]:
     """Describe the fields of a new entity beyond its stamps, a sentence each."""
     row = entity.create
-    if row.copies:
-        begins = [f"{code(field)} begins as {code(source)}" for field, source in row.copies.items()]
+    if row.copy_:
+        begins = [f"{code(field)} begins as {code(source)}" for field, source in row.copy_.items()]
         yield f"{', '.join(begins)}."
-    for field, each in row.fills.items():
+    for field, each in row.defaults.items():
         values = ", ".join(f"{code(variable)} for {code(value)}" for value, variable in each.of.items())
         yield f"Unless it is given, {code(field)} depends on {code(each.by)}: {values}."
-    if row.refuses:
-        yield f"Creation is refused while {code(row.refuses.index)} has {code(row.refuses.most)} or more."
+    if row.ceiling:
+        yield f"Creation is refused while {code(row.ceiling.index)} has {code(row.ceiling.max)} or more."
 
 
 def _format_take(field: str, take: Take) -> str:

@@ -48,7 +48,9 @@ class SchemaBuilder:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._displayed_enums = {
-            each.shown.enum for each in spec.lifecycle.entities.values() if each.shown is not None
+            each.public_status.enum
+            for each in spec.lifecycle.entities.values()
+            if each.public_status is not None
         }
         self.components: dict[str, Schema] = {}
         self._sides: dict[str, set[Side]] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from codegen.emit.artefact import quote_sql as quoted
 from codegen.emit.postgres.edge_words import Parameter
-from codegen.language.lifecycle import Due, Shift, Transition
+from codegen.language.lifecycle import Due, Transition, Update
 from codegen.language.persistence import Index
 
 if TYPE_CHECKING:
@@ -35,12 +35,14 @@ class ClaimWords:
 
     @property
     def ranks(self) -> list[str]:
-        """The conditions of the ranks of `first` in their order; without it one that is always true."""
+        """The conditions of the ranks of `claim_order` in their order; without it one that is always true."""
         entity, lease = self._entity, self._entity.row.lease
         field = entity.rank_field
-        if lease is None or field is None or not lease.first:
+        if lease is None or field is None or not lease.claim_order:
             return ["true"]
-        return [f"{self._edges.read(field)} = {self._edges.literal(field, value)}" for value in lease.first]
+        return [
+            f"{self._edges.read(field)} = {self._edges.literal(field, value)}" for value in lease.claim_order
+        ]
 
     def is_free(self) -> Iterator[str]:
         """Whether an entity is there to be claimed, now or from a time on."""
@@ -107,7 +109,7 @@ class ClaimWords:
 
     # Clocks.
 
-    def due_rows(self, change: Transition | Shift | None, due: Due, p: Parameter) -> Iterator[str]:
+    def due_rows(self, change: Transition | Update | None, due: Due, p: Parameter) -> Iterator[str]:
         """The conditions under which a change is due; no change means the deletion."""
         entity = self._entity
         yield f"{entity.table}.{entity.status} IN ({', '.join(map(quoted, self._states(change)))})"
@@ -152,7 +154,7 @@ class ClaimWords:
             now = f"ceil(extract(epoch FROM {now}) * 1000)::bigint"
         return f"(SELECT {now})"
 
-    def _states(self, change: Transition | Shift | None) -> list[str]:
+    def _states(self, change: Transition | Update | None) -> list[str]:
         if isinstance(change, Transition):
             return [change.from_]
         if change is not None:

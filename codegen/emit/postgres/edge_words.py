@@ -31,24 +31,25 @@ class EdgeWords:
         """Whether an edge is one statement: it cannot fail, and nothing of it is drawn or told per entity."""
         entity, lease = self._entity, self._entity.row.lease
         is_claim = bool(lease and edge.to == lease.state)
-        is_drawn = is_claim and bool(edge.takes or (lease and lease.token))
-        return not (edge.gives_up or edge.waits or edge.grows or is_drawn or entity.has_reasons)
+        is_drawn = is_claim and bool(edge.from_request or (lease and lease.token))
+        return not (edge.dead_letter or edge.backoff or edge.multiply or is_drawn or entity.has_reasons)
 
     def writes(self, edge: Transition, p: Parameter, source: str) -> dict[str, str]:
         """Return the expression of each column that an edge writes; of two words the later counts."""
         entity = self._entity
         made = {entity.row.status: quoted(edge.to)}
         made |= dict(self._lease_writes(edge, p, source))
-        if edge.counts:
-            made[edge.counts] = self.increment(edge.counts)
+        if edge.increment:
+            made[edge.increment] = self.increment(edge.increment)
         made |= dict(self._end_waits(edge, source))
         made |= {name: self.time_value(name, f"{source}.moment") for name in edge.stamps}
         made |= {name: self.literal(name, value) for name, value in edge.sets.items()}
-        made |= {name: self.read(other) for name, other in edge.copies.items()}
+        made |= {name: self.read(other) for name, other in edge.copy_.items()}
         made |= {
-            name: self.take(name, source, keep_first=take.keep_first) for name, take in edge.takes.items()
+            name: self.take(name, source, keep_first=take.keep_first)
+            for name, take in edge.from_request.items()
         }
-        made |= {name: self.unset(name) for name in edge.clears}
+        made |= {name: self.unset(name) for name in edge.clear}
         if entity.row.revision:
             made[entity.row.revision] = self.increment(entity.row.revision)
         return {entity.column(name): value for name, value in made.items()}
@@ -67,11 +68,11 @@ class EdgeWords:
     # Words.
 
     def increment(self, name: str) -> str:
-        """`counts`: one more than before."""
+        """`increment`: one more than before."""
         return f"{self.number(name)} + 1"
 
     def take(self, name: str, source: str, *, keep_first: bool) -> str:
-        """`takes`: what is given, typed already; with `keep_first`, what there is unless it is unset."""
+        """`from_request`: what is given, typed already; with `keep_first`, what there is unless unset."""
         given = f"{source}.{GIVEN}{name}"
         return (
             f"CASE WHEN {self.is_unset(name)} THEN {given} ELSE {self.read(name)} END"

@@ -53,9 +53,9 @@ class KeptEntity(PostgresWords):
         """Fields that only creation and changes write."""
         found = {self.row.status, *self.row.create.stamps, *self.counters, *self.waits}
         for edge in self.transitions.values():
-            found |= {*edge.stamps, *edge.sets, *edge.takes, *edge.copies, *edge.grows, *edge.clears}
-        for shift in self.row.shifts.values():
-            found |= {*shift.stamps, *shift.sets, *shift.takes, *shift.clears}
+            found |= {*edge.stamps, *edge.sets, *edge.from_request, *edge.copy_, *edge.multiply, *edge.clear}
+        for update in self.row.updates.values():
+            found |= {*update.stamps, *update.sets, *update.from_request, *update.clear}
         found |= {self.row.revision} if self.row.revision else set()
         if lease := self.row.lease:
             found |= {each for each in (lease.owner, lease.expires, lease.renewed, lease.token) if each}
@@ -65,7 +65,7 @@ class KeptEntity(PostgresWords):
     def unchanging(self) -> list[Column]:
         """What is set when an entity is created and that no edge ever writes, beside its key."""
         stamps = {stamp for edge in self.transitions.values() for stamp in edge.stamps}
-        stamps |= {stamp for shift in self.row.shifts.values() for stamp in shift.stamps}
+        stamps |= {stamp for update in self.row.updates.values() for stamp in update.stamps}
         stamps |= {*self.waits}
         if (lease := self.row.lease) and lease.renewed:
             stamps.add(lease.renewed)
@@ -196,9 +196,9 @@ class KeptEntity(PostgresWords):
             if edge.due and edge.due.at and edge.due.at != self.row.listed_by:
                 over = f"({self.column(edge.due.at)}) WHERE {self.status} = {quoted(edge.from_)}"
                 found[f"{self.table}_due_{name}"] = (f"What is due to {name}.", over)
-        for name, shift in self.row.shifts.items():
-            if shift.due and shift.due.at and shift.due.at != self.row.listed_by:
-                over = f"({self.column(shift.due.at)}) WHERE {self.status} IN ({_list(shift.in_)})"
+        for name, update in self.row.updates.items():
+            if update.due and update.due.at and update.due.at != self.row.listed_by:
+                over = f"({self.column(update.due.at)}) WHERE {self.status} IN ({_list(update.in_)})"
                 found[f"{self.table}_due_{name}"] = (f"What is due to {name}.", over)
         if self.lease and self.row.lease and self.row.lease.holder:
             over = f"({self.lease.owner}) WHERE {self.status} = {quoted(self.lease.state)}"
@@ -300,7 +300,7 @@ class KeptEntity(PostgresWords):
         actors = {actor for edge in leaving for actor in edge.by}
         clocks = {due.by for edge in leaving for due in (edge.due, edge.also_due) if due}
         claimers = {*entering.by} if entering else set()
-        inside = [shift for shift in self.row.shifts.values() if lease and lease.state in shift.in_]
+        inside = [update for update in self.row.updates.values() if lease and lease.state in update.in_]
         if actors <= claimers | clocks and not inside:
             return f"NOT IN ({_list(['', *sorted(clocks)])})"
         return f"IN ({_list(sorted(claimers - clocks))})" if claimers - clocks else "IS NULL"
@@ -308,10 +308,10 @@ class KeptEntity(PostgresWords):
     @property
     def growing(self) -> list[str]:
         """Counters that nothing resets."""
-        edges, shifts = self.row.transitions.values(), self.row.shifts.values()
-        written = {name for row in edges for name in (*row.sets, *row.takes, *row.clears)}
-        written |= {name for row in edges for name in (*row.copies, *row.grows)}
-        written |= {name for row in shifts for name in (*row.sets, *row.takes, *row.clears)}
+        edges, updates = self.row.transitions.values(), self.row.updates.values()
+        written = {name for row in edges for name in (*row.sets, *row.from_request, *row.clear)}
+        written |= {name for row in edges for name in (*row.copy_, *row.multiply)}
+        written |= {name for row in updates for name in (*row.sets, *row.from_request, *row.clear)}
         revision = [self.row.revision] if self.row.revision else []
         return [name for name in (*self.counters, *revision) if name not in written]
 
@@ -323,7 +323,7 @@ class KeptEntity(PostgresWords):
     @property
     def changed_at(self) -> str | None:
         """When an entity has last changed, by its stamps."""
-        shifted = any(shift.stamps for shift in self.row.shifts.values())
+        shifted = any(update.stamps for update in self.row.updates.values())
         always = [
             name
             for name in self.row.create.stamps
@@ -365,7 +365,8 @@ class KeptEntity(PostgresWords):
 
     def _given_up_by(self, edge_name: str) -> list[Transition]:
         """The edges that an edge ends."""
-        return [row for row in self.transitions.values() if row.gives_up and row.gives_up.with_ == edge_name]
+        rows = [row for row in self.transitions.values() if row.dead_letter]
+        return [row for row in rows if row.dead_letter and row.dead_letter.transition == edge_name]
 
     def waited_since(self) -> str | None:
         """The stamp that says since when an entity has been free to be taken, if every way there sets one."""
@@ -376,7 +377,7 @@ class KeptEntity(PostgresWords):
 
     def takes_of(self, edge: Transition) -> dict[str, str]:
         """What an edge is given from outside, as parameters and columns are called, and the type of each."""
-        return {f"{GIVEN}{field}": self.type_of(field) for field in edge.takes}
+        return {f"{GIVEN}{field}": self.type_of(field) for field in edge.from_request}
 
     @cached_property
     def cuts(self) -> dict[str, int]:

@@ -181,7 +181,7 @@ def _creations(entity: KeptEntity) -> Iterator[_Wanted]:
         yield "find_unique", f"The {what} that has what a new one must not share.", "find_unique", {}
     if kept and kept.unique_for:
         yield "remember", "Remembers values that no other may have for some time.", "remember", {}
-    if entity.row.create.refuses:
+    if entity.row.create.ceiling:
         yield "depth", "How many the index holds that has a ceiling.", "depth", {}
 
 

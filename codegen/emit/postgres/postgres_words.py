@@ -8,7 +8,7 @@ from codegen.emit.postgres.claim_words import index_fields
 from codegen.emit.postgres.types import TYPES
 from codegen.emit.sql.names import postgres_column
 from codegen.emit.sql.stored_entity import StoredEntity
-from codegen.language.lifecycle import Due, Shift, Transition
+from codegen.language.lifecycle import Due, Transition, Update
 from codegen.language.persistence import Index
 from codegen.source.spec import type_ref
 
@@ -68,18 +68,18 @@ class PostgresWords(StoredEntity):
     @cached_property
     def waits(self) -> dict[str, str]:
         """Times until which entities wait, and the state in which they do."""
-        return {edge.waits.until: edge.to for edge in self.ordered_edges.values() if edge.waits}
+        return {edge.backoff.until: edge.to for edge in self.ordered_edges.values() if edge.backoff}
 
     @cached_property
     def waiting(self) -> dict[str, list[str]]:
         """The waits that are set in the states that they lead to and in no other, and those states."""
         found: dict[str, list[str]] = {}
         for edge in self.transitions.values():
-            if edge.waits and edge.waits.until not in (self.not_before, self.held_back_by):
-                found.setdefault(edge.waits.until, []).append(edge.to)
+            if edge.backoff and edge.backoff.until not in (self.not_before, self.held_back_by):
+                found.setdefault(edge.backoff.until, []).append(edge.to)
         # A wait that others write too is theirs.
-        for shift in self.row.shifts.values():
-            for name in (*shift.stamps, *shift.sets, *shift.takes, *shift.clears):
+        for update in self.row.updates.values():
+            for name in (*update.stamps, *update.sets, *update.from_request, *update.clear):
                 found.pop(name, None)
         return {name: states for name, states in found.items() if len({*states}) == 1}
 
@@ -91,7 +91,7 @@ class PostgresWords(StoredEntity):
 
     @cached_property
     def rank_field(self) -> str | None:
-        """The field whose values are served in the order of `first`."""
+        """The field whose values are served in the order of `claim_order`."""
         named = index_fields(self.leased_index) if self.leased_index else []
         return named[0] if named else None
 
@@ -122,8 +122,8 @@ class PostgresWords(StoredEntity):
         found = {*self.row.create.stamps}
         for edge in self.row.transitions.values():
             found |= {*edge.stamps}
-        for shift in self.row.shifts.values():
-            found |= {*shift.stamps}
+        for update in self.row.updates.values():
+            found |= {*update.stamps}
         ahead = {*self.waits, self.row.lease.expires if self.row.lease else ""}
         return [name for name in self.spec.messages[self.row.record].fields if name in found - ahead]
 
@@ -144,7 +144,7 @@ class PostgresWords(StoredEntity):
     def has_quick_creation(self) -> bool:
         """Whether one statement creates: nothing but the time and one unique field is decided there."""
         create, kept = self.row.create, self.row.in_postgres
-        words = any((create.copies, create.fills, create.refuses, self.not_before, self.row.revision))
+        words = any((create.copy_, create.defaults, create.ceiling, self.not_before, self.row.revision))
         words = words or bool(kept and (kept.unique_for or len(kept.unique) > 1))
         has_times = all(not self.is_milliseconds(name) for name in create.stamps)
         is_flat = all(type_ref(row.type).name not in self.spec.messages for row in self.fields.values())
@@ -152,14 +152,14 @@ class PostgresWords(StoredEntity):
         return not words and has_times and is_flat and self.held_back_by not in self.waits
 
     @cached_property
-    def clocks(self) -> dict[str, tuple[Transition | Shift | None, Due]]:
+    def clocks(self) -> dict[str, tuple[Transition | Update | None, Due]]:
         """What the clock drives, by the names of the statements that find it."""
-        found: dict[str, tuple[Transition | Shift | None, Due]] = {}
+        found: dict[str, tuple[Transition | Update | None, Due]] = {}
         for name, edge in self.ordered_edges.items():
             found |= {f"due_{name}": (edge, edge.due)} if edge.due else {}
             found |= {f"also_due_{name}": (edge, edge.also_due)} if edge.also_due else {}
-        for name, shift in self.row.shifts.items():
-            found |= {f"due_{name}": (shift, shift.due)} if shift.due else {}
+        for name, update in self.row.updates.items():
+            found |= {f"due_{name}": (update, update.due)} if update.due else {}
         if self.row.delete and self.row.delete.due:
             found["due_delete"] = (None, self.row.delete.due)
         return found

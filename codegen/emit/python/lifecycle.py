@@ -23,16 +23,16 @@ _TABLES = (
         "Backoff",
         "Ceiling",
         "Due",
-        "Fill",
-        "GiveUp",
-        "Growth",
+        "Default",
+        "DeadLetter",
+        "Multiplier",
         "Holder",
         "Index",
         "Kept",
         "KeptInRedis",
         "KeptInSqlite",
     ),
-    *("Lease", "Lifecycle", "Outbox", "Overrides", "Parts", "Remembered", "Shift", "Take", "Transition"),
+    *("Lease", "Lifecycle", "Outbox", "Overrides", "Parts", "Remembered", "Update", "Take", "Transition"),
 )
 
 
@@ -117,7 +117,7 @@ def list_enum_values(spec: Spec) -> set[str]:
     """List every enum value that may be used; the formatter removes the imports of unused ones."""
     found: set[str] = set()
     for entity in spec.lifecycle.entities.values():
-        found.update(entity.shown.as_.values() if entity.shown else ())
+        found.update(entity.public_status.as_.values() if entity.public_status else ())
         for field in spec.messages[entity.record].fields.values():
             enum = field_enum(spec, field)
             found.update(enum.values if enum else ())

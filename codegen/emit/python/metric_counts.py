@@ -118,6 +118,6 @@ def _states_after(entity: Entity, happening: str) -> tuple[str, ...]:
         return (entity.initial,)
     if happening in entity.transitions:
         return (entity.transitions[happening].to,)
-    if happening in entity.shifts:
-        return tuple(entity.shifts[happening].in_)
+    if happening in entity.updates:
+        return tuple(entity.updates[happening].in_)
     return tuple(entity.delete.from_) if happening == "delete" and entity.delete else ()

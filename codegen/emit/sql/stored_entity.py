@@ -105,5 +105,5 @@ class StoredEntity:
     def counters(self) -> list[str]:
         """Fields that only ever grow."""
         fence = [self.row.lease.fence] if self.row.lease else []
-        counted = [edge.counts for edge in self.transitions.values() if edge.counts]
+        counted = [edge.increment for edge in self.transitions.values() if edge.increment]
         return [*dict.fromkeys((*counted, *fence))]

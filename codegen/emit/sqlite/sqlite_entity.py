@@ -9,7 +9,7 @@ from typing import NamedTuple
 from codegen.emit.artefact import quote_sql as quoted
 from codegen.emit.sql.names import aside
 from codegen.emit.sql.stored_entity import Column, StoredEntity
-from codegen.language.lifecycle import Due, Shift, Transition
+from codegen.language.lifecycle import Due, Transition, Update
 from codegen.language.persistence import Index
 from codegen.language.types import MessageField
 from codegen.rules.storage.redis_keys import placeholders
@@ -140,19 +140,19 @@ class SqliteEntity(StoredEntity):
     @cached_property
     def monotonic(self) -> list[str]:
         """Counters that nothing lets begin anew."""
-        changes: list[Transition | Shift] = [*self.transitions.values(), *self.row.shifts.values()]
-        reset = {name for each in changes for name in (*each.sets, *each.takes, *each.clears)}
-        reset |= {name for edge in self.transitions.values() for name in edge.copies}
+        changes: list[Transition | Update] = [*self.transitions.values(), *self.row.updates.values()]
+        reset = {name for each in changes for name in (*each.sets, *each.from_request, *each.clear)}
+        reset |= {name for edge in self.transitions.values() for name in edge.copy_}
         return [name for name in self.counters if name not in reset]
 
     @cached_property
     def guarded(self) -> set[str]:
         """Fields that only creation and transitions write; their columns have a default."""
-        found = {self.row.status, *self.row.create.stamps, *self.row.create.copies, *self.counters}
+        found = {self.row.status, *self.row.create.stamps, *self.row.create.copy_, *self.counters}
         for edge in self.transitions.values():
-            found |= {*edge.stamps, *edge.sets, *edge.takes, *edge.clears, *edge.copies, *edge.grows}
-            if edge.waits:
-                found.add(edge.waits.until)
+            found |= {*edge.stamps, *edge.sets, *edge.from_request, *edge.clear, *edge.copy_, *edge.multiply}
+            if edge.backoff:
+                found.add(edge.backoff.until)
         if lease := self.row.lease:
             found |= {each for each in (lease.owner, lease.expires, lease.renewed) if each}
         return found
@@ -189,7 +189,7 @@ class SqliteEntity(StoredEntity):
         if lease is None:
             return []
         need = lease.holder.needs if lease.holder else lease.only
-        rank = self.rank if lease.first else None
+        rank = self.rank if lease.claim_order else None
         return [self.column(name) for name in (rank, need) if name]
 
     @property
@@ -215,7 +215,7 @@ class SqliteEntity(StoredEntity):
     def waits_for_age(self) -> bool:
         """Whether nothing is free before the time that orders claims."""
         lease = self.row.lease
-        waits = {edge.waits.until for edge in self.transitions.values() if edge.waits}
+        waits = {edge.backoff.until for edge in self.transitions.values() if edge.backoff}
         return lease is not None and lease.oldest_by in waits
 
     @property
@@ -231,8 +231,8 @@ class SqliteEntity(StoredEntity):
     @cached_property
     def ceiling(self) -> list[str] | None:
         """The conditions of being in the index that has a ceiling."""
-        kept, refuses = self.row.in_sqlite, self.row.create.refuses
-        if kept is None or refuses is None or (index := kept.indexes.get(refuses.index)) is None:
+        kept, ceiling = self.row.in_sqlite, self.row.create.ceiling
+        if kept is None or ceiling is None or (index := kept.indexes.get(ceiling.index)) is None:
             return None
         return [self.is_in(index.in_), *self._presence(index)]
 
@@ -243,9 +243,9 @@ class SqliteEntity(StoredEntity):
         for name, edge in self.transitions.items():
             conditions = [self.is_in((edge.from_,)), *self.wanted(edge)]
             found += [(f"due_{name}", edge.due, conditions), (f"also_due_{name}", edge.also_due, conditions)]
-        for name, shift in self.row.shifts.items():
-            conditions = [self.is_in(shift.in_), *self._equal(shift.where)]
-            found.append((f"due_{name}", shift.due, conditions))
+        for name, update in self.row.updates.items():
+            conditions = [self.is_in(update.in_), *self._equal(update.where)]
+            found.append((f"due_{name}", update.due, conditions))
         if self.row.delete:
             found.append(("due_delete", self.row.delete.due, [self.is_in(self.row.delete.from_)]))
         return [ClockSelection(name, due.at, where) for name, due, where in found if due and due.at]

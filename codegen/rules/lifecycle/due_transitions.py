@@ -132,38 +132,44 @@ def _milliseconds(entity: Entity) -> tuple[str, ...]:
 @rule(
     "E238",
     "Entities that fail too often take an edge that does not exist, or that they cannot take from there.",
-    wrong="burn: {from: BAKING, to: COOLING, gives_up: {with: bake, …}}",
-    right="burn: {from: BAKING, to: COOLING, gives_up: {with: bin, …}}  # bin leads on from COOLING",
+    wrong="burn: {from: BAKING, to: COOLING, dead_letter: {transition: bake, …}}",
+    right="burn: {from: BAKING, to: COOLING, dead_letter: {transition: bin, …}}  # bin leads on from COOLING",
     needs=("lifecycle",),
 )
 def check_dead_letter_edges(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         for edge, row in entity.transitions.items():
-            if row.gives_up is None:
+            if row.dead_letter is None:
                 continue
-            place = spec.place("lifecycle", "entities", name, "transitions", edge, "gives_up", "with")
-            end = entity.transitions.get(row.gives_up.with_)
+            place = spec.place(
+                "lifecycle", "entities", name, "transitions", edge, "dead_letter", "transition"
+            )
+            end = entity.transitions.get(row.dead_letter.transition)
             if end is None:
                 known = [each for each in entity.transitions if each != edge]
-                yield from report_unknown(spec, place, f"'{edge}' gives up with", row.gives_up.with_, known)
+                yield from report_unknown(
+                    spec, place, f"'{edge}' gives up with", row.dead_letter.transition, known
+                )
                 continue
             not_permitted = [actor for actor in row.by if actor not in end.by]
             starts = [row.to, row.from_]  # The state in which its last failure leaves or finds it.
             if end.from_ not in starts:
-                message = f"'{edge}' gives up with '{row.gives_up.with_}', which leads on from {end.from_}."
+                message = (
+                    f"'{edge}' gives up with '{row.dead_letter.transition}', which leads on from {end.from_}."
+                )
                 yield Finding(place, message, f"Name a transition from {' or '.join(starts)}.")
             elif not_permitted:
                 names = format_list(not_permitted)
-                message = f"'{edge}' gives up with '{row.gives_up.with_}', which {names} may not do."
-                yield Finding(place, message, f"Add it to 'by' of '{row.gives_up.with_}'.")
+                message = f"'{edge}' gives up with '{row.dead_letter.transition}', which {names} may not do."
+                yield Finding(place, message, f"Add it to 'by' of '{row.dead_letter.transition}'.")
 
 
 @rule(
     "E239",
     "Entities wait, but no edge is due when the wait is over.",
-    wrong="burn: {from: BAKING, to: COOLING, waits: {until: again_at, …}}",
+    wrong="burn: {from: BAKING, to: COOLING, backoff: {until: again_at, …}}",
     right=(
-        "burn: {from: BAKING, to: COOLING, waits: {until: again_at, …}}\n"
+        "burn: {from: BAKING, to: COOLING, backoff: {until: again_at, …}}\n"
         "serve_again: {from: COOLING, to: WAITING, due: {at: again_at, …}}"
     ),
     needs=("lifecycle", "types"),
@@ -173,10 +179,10 @@ def check_backoff_ends(spec: Spec) -> Iterator[Finding]:
         due = {(state, each.due.at) for each in iter_due_changes(entity) for state in each.states}
         for edge, row in entity.transitions.items():
             claimed_by = entity.lease.oldest_by if entity.lease else None
-            ends_by_itself = row.waits and row.waits.until == claimed_by
-            if row.waits and (row.to, row.waits.until) not in due and not ends_by_itself:
-                place = spec.place("lifecycle", "entities", name, "transitions", edge, "waits", key=True)
-                until = row.waits.until
+            ends_by_itself = row.backoff and row.backoff.until == claimed_by
+            if row.backoff and (row.to, row.backoff.until) not in due and not ends_by_itself:
+                place = spec.place("lifecycle", "entities", name, "transitions", edge, "backoff", key=True)
+                until = row.backoff.until
                 message = f"'{edge}' lets a {name} wait in {row.to} until '{until}', and nothing ends that."
                 yield Finding(place, message, f"Add 'due: {{at: {until}, …}}' to an edge from {row.to}.")
 
@@ -204,7 +210,9 @@ def check_overrides(spec: Spec) -> Iterator[Finding]:
 
 def _check_override_values(spec: Spec, name: str, entity: Entity) -> Iterator[Finding]:
     """Check that a wait or limit uses each overridden variable, and that its value is valid."""
-    used = [each.variable for each in iter_numeric_settings(entity) if {"waits", "gives_up"} & set(each.path)]
+    used = [
+        each.variable for each in iter_numeric_settings(entity) if {"backoff", "dead_letter"} & set(each.path)
+    ]
     for text, values in entity.overrides.for_.items() if entity.overrides else ():
         for variable, value in values.items():
             here = ("entities", name, "overrides", "for", text, variable)

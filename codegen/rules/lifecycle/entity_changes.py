@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from codegen.language.lifecycle import Due, Entity, Shift, Transition
+from codegen.language.lifecycle import Due, Entity, Transition, Update
 from codegen.source.yaml_reader import Path
 
 
@@ -19,10 +19,10 @@ class DueChange(NamedTuple):
     due: Due
 
 
-def iter_changes(entity: Entity) -> Iterator[tuple[Path, str, Transition | Shift]]:
+def iter_changes(entity: Entity) -> Iterator[tuple[Path, str, Transition | Update]]:
     """Iterate over all transitions and updates, each with its path inside the entity and its name."""
     yield from ((("transitions", name), name, row) for name, row in entity.transitions.items())
-    yield from ((("shifts", name), name, row) for name, row in entity.shifts.items())
+    yield from ((("updates", name), name, row) for name, row in entity.updates.items())
 
 
 def iter_due_changes(entity: Entity) -> Iterator[DueChange]:
@@ -31,9 +31,9 @@ def iter_due_changes(entity: Entity) -> Iterator[DueChange]:
         for word, due in (("due", edge.due), ("also_due", edge.also_due)):
             if due:
                 yield DueChange(("transitions", name, word), name, edge.by, (edge.from_,), due)
-    for name, shift in entity.shifts.items():
-        if shift.due:
-            yield DueChange(("shifts", name, "due"), name, shift.by, shift.in_, shift.due)
+    for name, update in entity.updates.items():
+        if update.due:
+            yield DueChange(("updates", name, "due"), name, update.by, update.in_, update.due)
     if entity.delete and entity.delete.due:
         yield DueChange(("delete", "due"), "delete", entity.delete.by, entity.delete.from_, entity.delete.due)
 

@@ -109,19 +109,37 @@ def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[
         yield ("lease", "oldest_by"), "The age", lease.oldest_by, times, None if entity.in_sql else False
     for edge, row in entity.transitions.items():
         path = ("transitions", edge)
-        if row.counts:
-            yield (*path, "counts"), "The counter", row.counts, COUNTERS, False
-        if row.waits:
+        if row.increment:
+            yield (*path, "increment"), "The counter", row.increment, COUNTERS, False
+        if row.backoff:
             # A claim compares the time by which it chooses; any other is unset when the wait has ended.
-            is_age = bool(entity.lease and entity.lease.oldest_by == row.waits.until)
+            is_age = bool(entity.lease and entity.lease.oldest_by == row.backoff.until)
             optional = None if is_age else True
-            yield (*path, "waits", "until"), "The end of the wait", row.waits.until, ("timestamp",), optional
-            yield (*path, "waits", "count"), "The count of failures", row.waits.count, COUNTERS, False
-        if row.gives_up:
-            yield (*path, "gives_up", "count"), "The count of failures", row.gives_up.count, COUNTERS, False
-            if row.gives_up.less:
-                less = row.gives_up.less
-                yield (*path, "gives_up", "less"), "The count of what was no failure", less, COUNTERS, False
+            yield (
+                (*path, "backoff", "until"),
+                "The end of the wait",
+                row.backoff.until,
+                ("timestamp",),
+                optional,
+            )
+            yield (*path, "backoff", "count"), "The count of failures", row.backoff.count, COUNTERS, False
+        if row.dead_letter:
+            yield (
+                (*path, "dead_letter", "count"),
+                "The count of failures",
+                row.dead_letter.count,
+                COUNTERS,
+                False,
+            )
+            if row.dead_letter.less:
+                less = row.dead_letter.less
+                yield (
+                    (*path, "dead_letter", "less"),
+                    "The count of what was no failure",
+                    less,
+                    COUNTERS,
+                    False,
+                )
 
 
 def _iter_bucket_fields(
@@ -142,12 +160,12 @@ def _iter_read_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[st
         yield ("kept_in", "trace"), "The trace", entity.in_redis.trace, ("string",), None
     if entity.lease and not is_variable(seconds := entity.lease.seconds):
         # A field without a value is filled in when the entity is created.
-        filled = None if seconds in entity.create.fills else False
+        filled = None if seconds in entity.create.defaults else False
         yield ("lease", "seconds"), "The length of the lease", seconds, _NUMBERS, filled
     for edge, row in entity.transitions.items():
-        if row.gives_up and not is_variable(limit := row.gives_up.limit):
-            filled = None if limit in entity.create.fills else False
-            path = ("transitions", edge, "gives_up", "limit")
+        if row.dead_letter and not is_variable(limit := row.dead_letter.limit):
+            filled = None if limit in entity.create.defaults else False
+            path = ("transitions", edge, "dead_letter", "limit")
             yield path, "The most failures", limit, tuple(RANGES), filled
 
 
@@ -201,10 +219,10 @@ def _check_other_writers(
     for path, _, row in iter_changes(entity):
         written += [((*path, "stamps", index), field) for index, field in enumerate(row.stamps)]
         written += [((*path, "sets", field), field) for field in row.sets]
-        written += [((*path, "takes", field), field) for field in row.takes]
+        written += [((*path, "from_request", field), field) for field in row.from_request]
         if isinstance(row, Transition):
-            written += [((*path, "copies", field), field) for field in row.copies]
-            written += [((*path, "grows", field), field) for field in row.grows]
+            written += [((*path, "copy", field), field) for field in row.copy_]
+            written += [((*path, "multiply", field), field) for field in row.multiply]
     for where, field in written:
         # A count may begin anew; where a claim waits for a time, that may end at once.
         resets = where[-2] == "sets" and owned.get(field) == _COUNTER

@@ -138,8 +138,8 @@ def check_listing_order(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E223",
     "A transition keeps something that the request does not say, or that is no text.",
-    wrong="fail: {takes: {failure_reason: {from: why}}}",
-    right="fail: {takes: {failure_reason: {from: reason}}}",
+    wrong="fail: {from_request: {failure_reason: {from: why}}}",
+    right="fail: {from_request: {failure_reason: {from: reason}}}",
 )
 def check_takes(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
@@ -147,8 +147,8 @@ def check_takes(spec: Spec) -> Iterator[Finding]:
         for where, edge, row in iter_changes(entity):
             ref = (row.via if isinstance(row, Transition) else None) or entity.driven_by or ""
             request = get_request_fields(spec, ref)
-            for target, take in row.takes.items():
-                path = ("entities", name, *where, "takes", target)
+            for target, take in row.from_request.items():
+                path = ("entities", name, *where, "from_request", target)
                 place = spec.place("lifecycle", *path, "from")
                 if request is not None and take.from_ not in request:
                     lack = f"which {spec.methods[ref].request} does not have"

@@ -184,8 +184,8 @@ def _iter_named_states(entity: Entity) -> Iterator[tuple[Path, str]]:
     for name, edge in entity.transitions.items():
         yield ("transitions", name, "from"), edge.from_
         yield ("transitions", name, "to"), edge.to
-    for name, shift in entity.shifts.items():
-        yield from ((("shifts", name, "in", index), state) for index, state in enumerate(shift.in_))
+    for name, update in entity.updates.items():
+        yield from ((("updates", name, "in", index), state) for index, state in enumerate(update.in_))
     indexed: dict[str, tuple[str, ...]] = {}
     if persistence := entity.in_redis or entity.in_sql or entity.in_s3:
         indexed = {name: row.in_ for name, row in persistence.indexes.items()}
@@ -205,8 +205,8 @@ def _iter_actions(spec: Spec) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
             yield ("entities", name, "delete"), "delete", entity.delete.by
         for edge_name, edge in entity.transitions.items():
             yield ("entities", name, "transitions", edge_name), edge_name, edge.by
-        for shift_name, shift in entity.shifts.items():
-            yield ("entities", name, "shifts", shift_name), shift_name, shift.by
+        for update_name, update in entity.updates.items():
+            yield ("entities", name, "updates", update_name), update_name, update.by
 
 
 def _list_drivers(entity: Entity) -> list[tuple[Path, str]]:

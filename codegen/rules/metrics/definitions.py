@@ -116,7 +116,7 @@ def check_counted_changes(spec: Spec) -> Iterator[Finding]:
 def list_countable_changes(entity: Entity) -> list[str]:
     """List the changes of an entity that a metric can count."""
     deletion = ["delete"] if entity.delete else []
-    return ["create", *entity.transitions, *entity.shifts, *deletion]
+    return ["create", *entity.transitions, *entity.updates, *deletion]
 
 
 @rule(

@@ -34,17 +34,19 @@ def iter_numeric_settings(entity: Entity) -> Iterator[NumericSetting]:
         )
     for name, edge in entity.transitions.items():
         path, by = ("transitions", name), find_appliers(entity, edge.by)
-        if edge.waits:
-            for word, variable in (("base", edge.waits.base), ("max", edge.waits.max)):
+        if edge.backoff:
+            for word, variable in (("base", edge.backoff.base), ("max", edge.backoff.max)):
                 if not is_variable(variable):
                     continue
-                yield NumericSetting((*path, "waits", word), f"The wait of '{name}'", variable, "number", by)
-        if edge.gives_up and is_variable(edge.gives_up.limit):
-            limit = edge.gives_up.limit
-            yield NumericSetting((*path, "gives_up", "limit"), f"The limit of '{name}'", limit, "int", by)
-        for field, growth in edge.grows.items():
-            here = (*path, "grows", field, "most")
-            yield NumericSetting(here, f"The most of '{field}'", growth.most, "int", by)
+                yield NumericSetting(
+                    (*path, "backoff", word), f"The wait of '{name}'", variable, "number", by
+                )
+        if edge.dead_letter and is_variable(edge.dead_letter.limit):
+            limit = edge.dead_letter.limit
+            yield NumericSetting((*path, "dead_letter", "limit"), f"The limit of '{name}'", limit, "int", by)
+        for field, growth in edge.multiply.items():
+            here = (*path, "multiply", field, "max")
+            yield NumericSetting(here, f"The most of '{field}'", growth.max, "int", by)
     for each in iter_due_changes(entity):
         due, name = each.due, each.name
         yield NumericSetting((*each.path, "every"), f"The pace of '{name}'", due.every, "number", (due.by,))
@@ -126,10 +128,10 @@ def _iter_redis_settings(entity: Entity) -> Iterator[NumericSetting]:
 
 def _iter_creation_settings(entity: Entity, creators: tuple[str, ...]) -> Iterator[NumericSetting]:
     path: Path
-    for field, fill in entity.create.fills.items():
+    for field, fill in entity.create.defaults.items():
         for value, variable in fill.of.items():
-            path = ("create", "fills", field, "of", value)
+            path = ("create", "defaults", field, "of", value)
             yield NumericSetting(path, f"What stands in for '{field}'", variable, "int", creators)
-    if refuses := entity.create.refuses:
-        path = ("create", "refuses", "most")
-        yield NumericSetting(path, "The most that may wait", refuses.most, "int", creators)
+    if ceiling := entity.create.ceiling:
+        path = ("create", "ceiling", "max")
+        yield NumericSetting(path, "The most that may wait", ceiling.max, "int", creators)

@@ -33,7 +33,7 @@ def check_store_access(spec: Spec) -> Iterator[Finding]:
             (("transitions", edge), edge, row.by, row.via or entity.driven_by)
             for edge, row in entity.transitions.items()
         ]
-        acts += [(("shifts", shift), shift, row.by, None) for shift, row in entity.shifts.items()]
+        acts += [(("updates", update), update, row.by, None) for update, row in entity.updates.items()]
         if entity.kept_in and entity.delete:
             acts.append((("delete",), "delete", entity.delete.by, entity.delete.via))
         without_access: dict[str, list[tuple[Path, str]]] = {}
@@ -225,15 +225,15 @@ def check_columns(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E230",
     "What outsiders are told of the states does not cover them, or is no value of the enum.",
-    wrong="shown: {enum: Progress, as: {NOTED: PROGRESS_WAITING}}  # and there are more states",
-    right="shown: {enum: Progress, as: {NOTED: PROGRESS_WAITING, BAKED: PROGRESS_READY}}",
+    wrong="public_status: {enum: Progress, as: {NOTED: PROGRESS_WAITING}}  # and there are more states",
+    right="public_status: {enum: Progress, as: {NOTED: PROGRESS_WAITING, BAKED: PROGRESS_READY}}",
     needs=("types",),
 )
 def check_shown_states(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        if (shown := entity.shown) is None:
+        if (shown := entity.public_status) is None:
             continue
-        path = ("entities", name, "shown")
+        path = ("entities", name, "public_status")
         place = spec.place("lifecycle", *path, "enum")
         yield from report_unknown(
             spec, place, f"A {name} is shown as", shown.enum, spec.enums, "which is no enum"
@@ -254,5 +254,5 @@ def check_shown_states(spec: Spec) -> Iterator[Finding]:
         left_out = [state for state in wanted if state not in shown.as_]
         if left_out and set(shown.as_) <= set(wanted):
             place = spec.place("lifecycle", *path, "as", key=True)
-            message = f"'shown' has no value for a {name} in {format_list(left_out)}."
+            message = f"'public_status' has no value for a {name} in {format_list(left_out)}."
             yield Finding(place, message, f"Add it with a value of {shown.enum}.")

@@ -80,7 +80,7 @@ def is_set_in(entity: Entity, field: str, state: str) -> bool:
         return True
     entering = [edge.stamps for edge in entity.transitions.values() if edge.to == state]
     entering += [entity.create.stamps] if entity.initial == state else []
-    cleared = any(field in shift.clears for shift in entity.shifts.values() if state in shift.in_)
+    cleared = any(field in update.clear for update in entity.updates.values() if state in update.in_)
     return not cleared and all(field in stamps for stamps in entering)
 
 

@@ -47,8 +47,8 @@ def keys_of(entity: Entity) -> Iterator[Key]:
             known = index.parts.known
             yield Key((*path, "parts", "known"), f"the known parts of '{name}'", known)
             yield Key((*path, "parts", "known"), f"the version of the parts of '{name}'", f"{known}:version")
-    if kept.wakes:
-        yield Key(("kept_in", "wakes"), "the channel", kept.wakes)
+    if kept.wake_up:
+        yield Key(("kept_in", "wake_up"), "the channel", kept.wake_up)
     if kept.metrics:
         yield Key(("kept_in", "metrics"), "the metrics", kept.metrics, is_shared=True)
     if kept.outbox:

@@ -59,17 +59,19 @@ def _lost_when_renewed(spec: Spec, name: str, lease: Lease, indexes: dict[str, I
 
 def _waiting_but_free(spec: Spec, name: str, entity: Entity, title: str, index: Index) -> Iterator[Finding]:
     for edge, row in entity.transitions.items():
-        if row.waits and row.to in index.in_ and index.only_unless != row.waits.until:
-            place = spec.place("lifecycle", "entities", name, "transitions", edge, "waits", "until")
-            message = f"'{edge}' lets a {name} wait until '{row.waits.until}', but '{title}' has it at once."
-            yield Finding(place, message, f"Say 'only_unless: {row.waits.until}' of '{title}'.")
+        if row.backoff and row.to in index.in_ and index.only_unless != row.backoff.until:
+            place = spec.place("lifecycle", "entities", name, "transitions", edge, "backoff", "until")
+            message = (
+                f"'{edge}' lets a {name} wait until '{row.backoff.until}', but '{title}' has it at once."
+            )
+            yield Finding(place, message, f"Say 'only_unless: {row.backoff.until}' of '{title}'.")
 
 
 @rule(
     "E248",
     "The order in which the values of an index are served leaves one out, or names one that there is not.",
-    wrong="lease: {index: waiting, first: [LARGE], …}  # and small bikes are never fetched",
-    right="lease: {index: waiting, first: [LARGE, SMALL], …}",
+    wrong="lease: {index: waiting, claim_order: [LARGE], …}  # and small bikes are never fetched",
+    right="lease: {index: waiting, claim_order: [LARGE, SMALL], …}",
     needs=("lifecycle", "types"),
 )
 def bad_order_of_service(spec: Spec) -> Iterator[Finding]:
@@ -81,20 +83,20 @@ def bad_order_of_service(spec: Spec) -> Iterator[Finding]:
         enum = field_enum(spec, record[named[0]]) if named else None
         values = [value for value, row in enum.values.items() if row.number] if enum else []
         path = ("entities", name, "lease")
-        for word in ("first", "paused") if not values else ():
+        for word in ("claim_order", "paused") if not values else ():
             if getattr(lease, word):
                 place = spec.place("lifecycle", *path, word, key=True)
                 message = f"'{word}' goes by the enum in the key of '{lease.index}', which has none."
                 yield Finding(place, message, f"Remove '{word}', or keep the index apart by an enum.")
-        for position, value in enumerate(lease.first if values else ()):
-            place = spec.place("lifecycle", *path, "first", position)
+        for position, value in enumerate(lease.claim_order if values else ()):
+            place = spec.place("lifecycle", *path, "claim_order", position)
             lack = f"which is no value of '{named[0]}'"
             yield from report_unknown(spec, place, f"'{lease.index}' is served by", value, values, lack)
-        left_out = [value for value in values if value not in lease.first]
-        if left_out and set(lease.first) <= set(values):
-            place = spec.place("lifecycle", *path, "first" if lease.first else "index", key=True)
+        left_out = [value for value in values if value not in lease.claim_order]
+        if left_out and set(lease.claim_order) <= set(values):
+            place = spec.place("lifecycle", *path, "claim_order" if lease.claim_order else "index", key=True)
             message = f"Nobody is ever given a {name} of {format_list(left_out)}."
-            yield Finding(place, message, f"Say all values of '{named[0]}' in 'first'.")
+            yield Finding(place, message, f"Say all values of '{named[0]}' in 'claim_order'.")
 
 
 @rule(

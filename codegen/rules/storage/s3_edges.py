@@ -21,17 +21,17 @@ _MODES = ("index-only", "hybrid", "log-scan")
 @rule(
     "E264",
     "A wait goes by something that is no number of the record.",
-    wrong="waits: {base: policy.name, …}",
-    right="waits: {base: policy.first_ms, …}",
+    wrong="backoff: {base: policy.name, …}",
+    right="backoff: {base: policy.first_ms, …}",
     needs=("types",),
 )
 def bad_wait(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
         for edge, row in entity.transitions.items():
-            for word in ("base", "max", "times", "jitter") if row.waits else ():
-                path = getattr(row.waits, word)
+            for word in ("base", "max", "times", "jitter") if row.backoff else ():
+                path = getattr(row.backoff, word)
                 if path and not is_variable(path):
-                    here = (name, "transitions", edge, "waits", word)
+                    here = (name, "transitions", edge, "backoff", word)
                     subject = f"The wait of '{edge}' goes by"
                     yield from _no_number(spec, here, entity.record, record, path, subject)
 
@@ -85,14 +85,14 @@ def bad_choice(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E266",
     "A text that the clock gives tells of a field that the record does not have.",
-    wrong='due: {gives: {error: "nobody came ({gardner})"}, …}',
-    right='due: {gives: {error: "nobody came ({gardener})"}, …}',
+    wrong='due: {values: {error: "nobody came ({gardner})"}, …}',
+    right='due: {values: {error: "nobody came ({gardener})"}, …}',
 )
 def check_due_texts(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
         for path, edge, row in iter_changes(entity):
-            for given, text in row.due.gives.items() if row.due else ():
-                here = (name, *path, "due", "gives", given)
+            for given, text in row.due.values.items() if row.due else ():
+                here = (name, *path, "due", "values", given)
                 for field in re.findall(r"\{([^{}]*)\}", text):
                     if field not in record:
                         subject = f"What '{edge}' is given tells of"

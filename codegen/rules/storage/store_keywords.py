@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from codegen.language.base import get_value
 from codegen.language.lifecycle import Entity
 from codegen.rules.lifecycle.entity_changes import iter_due_changes
 from codegen.rules.rule import Finding, rule
@@ -12,18 +13,18 @@ from codegen.source.yaml_reader import Path
 
 _ONE_PROCESS = {"sqlite": "SQLite"}
 """Stores that one process owns: components in several processes cannot share their entities."""
-_OF_ENTITIES = ("shared_with", "lease", "shifts", "overrides")
-_OF_CREATIONS = ("copies", "fills", "refuses")
+_OF_ENTITIES = ("shared_with", "lease", "updates", "overrides")
+_OF_CREATIONS = ("copy", "defaults", "ceiling")
 _OF_DELETIONS = ("due", "unless_holding")
 _OF_EDGES = (
-    "counts",
-    "waits",
-    "gives_up",
+    "increment",
+    "backoff",
+    "dead_letter",
     "due",
     "by_name",
-    "copies",
-    "clears",
-    "grows",
+    "copy",
+    "clear",
+    "multiply",
     "also_due",
     "reason",
 )
@@ -64,5 +65,5 @@ def _iter_keywords(entity: Entity) -> Iterator[Path]:
     ]
     for path, part, keywords in parts:
         for keyword in keywords:
-            if part is not None and getattr(part, keyword):
+            if part is not None and get_value(part, keyword):
                 yield (*path, keyword)

@@ -1,10 +1,11 @@
-"""Rules of lifecycle.yaml about writes beyond the state: copies, fills, growth, and updates (`shifts`)."""
+"""Rules of lifecycle.yaml about writes beyond the state: copies, fills, growth, and updates (`updates`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from codegen.language.lifecycle import Entity, Shift, Transition
+from codegen.language.base import get_value
+from codegen.language.lifecycle import Entity, Transition, Update
 from codegen.language.types import MessageField
 from codegen.rules.lifecycle.entity_changes import iter_changes
 from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
@@ -19,16 +20,16 @@ Record = Mapping[str, MessageField]
 @rule(
     "E251",
     "A field is copied that does not exist, or to a field that cannot have its value.",
-    wrong="drop: {copies: {urgency: plate}}",
-    right="drop: {copies: {urgency: size}}",
+    wrong="drop: {copy: {urgency: plate}}",
+    right="drop: {copy: {urgency: size}}",
 )
 def check_copies(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
-        copies: list[tuple[Path, str, Mapping[str, str]]] = [(("create",), "create", entity.create.copies)]
-        copies += [(("transitions", edge), edge, row.copies) for edge, row in entity.transitions.items()]
+        copies: list[tuple[Path, str, Mapping[str, str]]] = [(("create",), "create", entity.create.copy_)]
+        copies += [(("transitions", edge), edge, row.copy_) for edge, row in entity.transitions.items()]
         for path, what, fields in copies:
             for target, source in fields.items():
-                here = (name, *path, "copies", target)
+                here = (name, *path, "copy", target)
                 yield from _check_copy(spec, here, entity, record, what, target, source)
 
 
@@ -56,13 +57,13 @@ def _check_copy(
 @rule(
     "E252",
     "What stands in for a field that was not given does not cover it, or the field is always given.",
-    wrong="fills: {trip_seconds: {by: size, of: {SMALL: SMALL_SECONDS}}}  # and there are large ones",
-    right="fills: {trip_seconds: {by: size, of: {SMALL: SMALL_SECONDS, LARGE: LARGE_SECONDS}}}",
+    wrong="defaults: {trip_seconds: {by: size, of: {SMALL: SMALL_SECONDS}}}  # and there are large ones",
+    right="defaults: {trip_seconds: {by: size, of: {SMALL: SMALL_SECONDS, LARGE: LARGE_SECONDS}}}",
 )
 def check_fills(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
-        for field, fill in entity.create.fills.items():
-            here = (name, "create", "fills", field)
+        for field, fill in entity.create.defaults.items():
+            here = (name, "create", "defaults", field)
             place = spec.place("lifecycle", "entities", *here, key=True)
             if field not in record:
                 lack = f"which {entity.record} does not have"
@@ -94,36 +95,36 @@ def check_fills(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E253",
     "Entities are refused by an index that does not exist, or that new ones do not enter.",
-    wrong="refuses: {index: lost, most: YARD_ROOM}",
-    right="refuses: {index: waiting, most: YARD_ROOM}",
+    wrong="ceiling: {index: lost, max: YARD_ROOM}",
+    right="ceiling: {index: waiting, max: YARD_ROOM}",
     needs=("lifecycle",),
 )
 def check_ceilings(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         kept = entity.in_redis or entity.in_sql
-        if (refuses := entity.create.refuses) is None or kept is None:
+        if (ceiling := entity.create.ceiling) is None or kept is None:
             continue
-        place = spec.place("lifecycle", "entities", name, "create", "refuses", "index")
+        place = spec.place("lifecycle", "entities", name, "create", "ceiling", "index")
         indexes = kept.indexes
         subject = f"A {name} is refused when there are too many in"
-        yield from report_unknown(spec, place, subject, refuses.index, indexes, "which is no index")
-        if refuses.index in indexes and entity.initial not in indexes[refuses.index].in_:
-            message = f"{subject} '{refuses.index}', which none in {entity.initial} is in."
+        yield from report_unknown(spec, place, subject, ceiling.index, indexes, "which is no index")
+        if ceiling.index in indexes and entity.initial not in indexes[ceiling.index].in_:
+            message = f"{subject} '{ceiling.index}', which none in {entity.initial} is in."
             yield Finding(place, message, "Name an index that new ones enter.")
 
 
 @rule(
     "E254",
     "Something is cleared that is always there, or that the engine clears itself.",
-    wrong="find: {clears: [drops]}",
+    wrong="find: {clear: [drops]}",
     right="find: {sets: {drops: 0}}",
 )
 def check_clears(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
         own = (entity.lease.expires,) if entity.lease else ()
         for path, what, row in iter_changes(entity):
-            for index, field in enumerate(row.clears):
-                here = (name, *path, "clears", index)
+            for index, field in enumerate(row.clear):
+                here = (name, *path, "clear", index)
                 place = spec.place("lifecycle", "entities", *here)
                 if field not in record:
                     yield from report_unknown_field(spec, here, entity, field, record, f"'{what}' clears")
@@ -138,7 +139,7 @@ def check_clears(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E258",
     "One change writes a field in two ways.",
-    wrong="find: {sets: {drops: 0}, copies: {drops: trips}}",
+    wrong="find: {sets: {drops: 0}, copy: {drops: trips}}",
     right="find: {sets: {drops: 0}}",
 )
 def check_fields_written_once(spec: Spec) -> Iterator[Finding]:
@@ -152,27 +153,31 @@ def check_fields_written_once(spec: Spec) -> Iterator[Finding]:
                     yield Finding(place, message, "Do one of the two.")
 
 
-def _iter_writes(row: Transition | Shift) -> Iterator[tuple[str, str, Path]]:
+def _iter_writes(row: Transition | Update) -> Iterator[tuple[str, str, Path]]:
     """Iterate over keyword, field and path of all that a change writes."""
-    words = ("stamps", "sets", "takes", "copies", "grows", "clears")
+    words = ("stamps", "sets", "from_request", "copy", "multiply", "clear")
     for word in words:
-        for index, field in enumerate(getattr(row, word, ())):
-            yield word, field, (word, field if word in ("sets", "takes", "copies", "grows") else index)
-    if isinstance(row, Transition) and row.counts:
-        yield "counts", row.counts, ("counts",)
+        for index, field in enumerate(get_value(row, word, ())):
+            yield (
+                word,
+                field,
+                (word, field if word in ("sets", "from_request", "copy", "multiply") else index),
+            )
+    if isinstance(row, Transition) and row.increment:
+        yield "increment", row.increment, ("increment",)
 
 
 @rule(
     "E255",
     "Something grows that is no whole number.",
-    wrong="drop: {grows: {plate: {times: 1.5, most: MOST_SECONDS}}}",
-    right="drop: {grows: {trip_seconds: {times: 1.5, most: MOST_SECONDS}}}",
+    wrong="drop: {multiply: {plate: {times: 1.5, max: MOST_SECONDS}}}",
+    right="drop: {multiply: {trip_seconds: {times: 1.5, max: MOST_SECONDS}}}",
 )
 def check_growth(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
         for edge, row in entity.transitions.items():
-            for field in row.grows:
-                here = (name, "transitions", edge, "grows", field)
+            for field in row.multiply:
+                here = (name, "transitions", edge, "multiply", field)
                 if field not in record:
                     yield from report_unknown_field(spec, here, entity, field, record, f"'{edge}' lets grow")
                 elif is_other_type(spec, record[field], *RANGES):
@@ -183,33 +188,33 @@ def check_growth(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E256",
-    "A shift goes by what is no enum of the record, writes nothing, or has the name of something else.",
+    "An update goes by what is no enum of the record, writes nothing, or has the name of something else.",
     wrong="hurry: {in: [PARKED], where: {plate: SMALL}, sets: {urgency: LARGE}}",
     right="hurry: {in: [PARKED], where: {size: SMALL}, sets: {urgency: LARGE}}",
     needs=("lifecycle", "types"),
 )
 def check_updates(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
-        for title, shift in entity.shifts.items():
-            path = ("entities", name, "shifts", title)
+        for title, update in entity.updates.items():
+            path = ("entities", name, "updates", title)
             place = spec.place("lifecycle", *path, key=True)
             if title in (*entity.transitions, "create", "delete"):
-                message = f"'{title}' is a shift of a {name}, and something else is called so, too."
+                message = f"'{title}' is an update of a {name}, and something else is called so, too."
                 yield Finding(place, message, "Choose another name.")
-            if not (shift.stamps or shift.sets or shift.takes or shift.clears):
+            if not (update.stamps or update.sets or update.from_request or update.clear):
                 yield Finding(place, f"'{title}' changes nothing.", "Say what it writes, or remove it.")
-            for field, value in shift.where.items():
-                yield from check_where(spec, (name, "shifts", title, "where", field), entity, record, value)
-            if shift.fenced and (entity.lease is None or shift.in_ != (entity.lease.state,)):
+            for field, value in update.where.items():
+                yield from check_where(spec, (name, "updates", title, "where", field), entity, record, value)
+            if update.fenced and (entity.lease is None or update.in_ != (entity.lease.state,)):
                 message = f"'{title}' is for the holder of the lease, and a {name} is never leased."
                 if entity.lease:
                     state = entity.lease.state
                     message = f"'{title}' is for the holder of the lease, which there is in {state} only."
                 there = spec.place("lifecycle", *path, "fenced", key=True)
                 yield Finding(there, message, "Remove 'fenced', or say 'in' so.")
-            ended = [state for state in shift.in_ if state in entity.terminal]
+            ended = [state for state in update.in_ if state in entity.terminal]
             if ended:
-                there = spec.place("lifecycle", *path, "in", shift.in_.index(ended[0]))
+                there = spec.place("lifecycle", *path, "in", update.in_.index(ended[0]))
                 message = f"'{title}' changes a {name} in {ended[0]}, which is terminal."
                 yield Finding(there, message, "What has ended stays as it is.")
 
@@ -232,21 +237,21 @@ def check_where(spec: Spec, here: Path, entity: Entity, record: Record, value: s
 @rule(
     "E257",
     "The clock gives an edge something that the edge does not take.",
-    wrong="drop: {takes: {complaint: {from: complaint}}, due: {at: until, gives: {comment: late}, …}}",
-    right="drop: {takes: {complaint: {from: complaint}}, due: {at: until, gives: {complaint: late}, …}}",
+    wrong="from_request: {complaint: {from: complaint}}\ndue: {at: until, values: {comment: late}, …}",
+    right="from_request: {complaint: {from: complaint}}\ndue: {at: until, values: {complaint: late}, …}",
 )
 def check_due_arguments(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         for path, what, row in iter_changes(entity):
-            accepted = [take.from_ for take in row.takes.values()]
+            accepted = [take.from_ for take in row.from_request.values()]
             clocks = {"due": row.due}
             if isinstance(row, Transition):
                 accepted += [row.reason] if row.reason else []
                 clocks["also_due"] = row.also_due
             for word, due in clocks.items():
-                for argument in due.gives if due else ():
+                for argument in due.values if due else ():
                     place = spec.place(
-                        "lifecycle", "entities", name, *path, word, "gives", argument, key=True
+                        "lifecycle", "entities", name, *path, word, "values", argument, key=True
                     )
                     lack = "which it does not take"
                     yield from report_unknown(

@@ -1,4 +1,4 @@
-// Generated from spec/objectqueue (sha256:0a73ca82f85d6127). Do not edit; run `nox -s generate`.
+// Generated from spec/objectqueue (sha256:1bd7696669d84f85). Do not edit; run `nox -s generate`.
 export const spec = {
   "system": "objectqueue",
   "title": "Task queue in object storage",
@@ -121,10 +121,10 @@ export const spec = {
           "updated_at"
         ],
         "sets": {},
-        "clears": [
+        "clear": [
           "progress"
         ],
-        "counts": []
+        "increment": []
       },
       {
         "name": "complete",
@@ -142,11 +142,11 @@ export const spec = {
           "updated_at"
         ],
         "sets": {},
-        "clears": [
+        "clear": [
           "lease_expires_at",
           "lease_id"
         ],
-        "counts": []
+        "increment": []
       },
       {
         "name": "retry",
@@ -164,12 +164,12 @@ export const spec = {
           "updated_at"
         ],
         "sets": {},
-        "clears": [
+        "clear": [
           "lease_expires_at",
           "lease_id",
           "worker_id"
         ],
-        "counts": [
+        "increment": [
           "retry_count"
         ]
       },
@@ -191,12 +191,12 @@ export const spec = {
         "sets": {
           "last_error": "shutdown"
         },
-        "clears": [
+        "clear": [
           "lease_expires_at",
           "lease_id",
           "worker_id"
         ],
-        "counts": []
+        "increment": []
       },
       {
         "name": "fail",
@@ -215,11 +215,11 @@ export const spec = {
           "updated_at"
         ],
         "sets": {},
-        "clears": [
+        "clear": [
           "lease_expires_at",
           "lease_id"
         ],
-        "counts": []
+        "increment": []
       },
       {
         "name": "cancel",
@@ -240,8 +240,8 @@ export const spec = {
         "sets": {
           "last_error": "cancelled"
         },
-        "clears": [],
-        "counts": []
+        "clear": [],
+        "increment": []
       },
       {
         "name": "cancel_running",
@@ -262,11 +262,11 @@ export const spec = {
         "sets": {
           "last_error": "cancelled"
         },
-        "clears": [
+        "clear": [
           "lease_expires_at",
           "lease_id"
         ],
-        "counts": []
+        "increment": []
       },
       {
         "name": "replay",
@@ -287,11 +287,11 @@ export const spec = {
         "sets": {
           "retry_count": 0
         },
-        "clears": [
+        "clear": [
           "completed_at",
           "worker_id"
         ],
-        "counts": []
+        "increment": []
       },
       {
         "name": "archive_completed",
@@ -311,8 +311,8 @@ export const spec = {
         "sets": {
           "archived_from": "Completed"
         },
-        "clears": [],
-        "counts": []
+        "clear": [],
+        "increment": []
       },
       {
         "name": "archive_failed",
@@ -332,8 +332,8 @@ export const spec = {
         "sets": {
           "archived_from": "Failed"
         },
-        "clears": [],
-        "counts": []
+        "clear": [],
+        "increment": []
       },
       {
         "name": "unarchive_completed",
@@ -353,10 +353,10 @@ export const spec = {
           "updated_at"
         ],
         "sets": {},
-        "clears": [
+        "clear": [
           "archived_from"
         ],
-        "counts": []
+        "increment": []
       },
       {
         "name": "unarchive_failed",
@@ -376,10 +376,10 @@ export const spec = {
           "updated_at"
         ],
         "sets": {},
-        "clears": [
+        "clear": [
           "archived_from"
         ],
-        "counts": []
+        "increment": []
       },
       {
         "name": "replay_archived",
@@ -402,22 +402,22 @@ export const spec = {
         "sets": {
           "retry_count": 0
         },
-        "clears": [
+        "clear": [
           "archived_from",
           "completed_at",
           "worker_id"
         ],
-        "counts": []
+        "increment": []
       }
     ],
-    "shifts": [
+    "updates": [
       {
         "name": "advance",
         "doc": "The handler says how far it is.",
         "in": [
           "RUNNING"
         ],
-        "takes": [
+        "from_request": [
           "progress"
         ]
       }
@@ -611,14 +611,14 @@ export const spec = {
     "refs": {},
     "retires": null,
     "edges": [],
-    "shifts": [
+    "updates": [
       {
         "name": "beat",
         "doc": "The worker says that it lives and what it does.",
         "in": [
           "ACTIVE"
         ],
-        "takes": [
+        "from_request": [
           "current_task",
           "current_tasks",
           "tasks_completed",

@@ -16,7 +16,7 @@ from runtime.stores.s3.client.place import places_of
 from runtime.stores.s3.client.responses import NoBucket
 
 if TYPE_CHECKING:
-    from runtime.stores.s3.bucket.probe import Result
+    from runtime.stores.s3.bucket.probe import ProbeResult
 
 Answer = TypeVar("Answer")
 
@@ -49,7 +49,7 @@ class Bucket:
             done += [deployed.access, f"The page is at {deployed.url}"]
         return done
 
-    async def examine_bucket(self) -> list[Result]:
+    async def examine_bucket(self) -> list[ProbeResult]:
         """Check the store and the bucket; return a result for each check."""
         from runtime.stores.s3.bucket.probe import examine
 

@@ -196,9 +196,9 @@ function leaseClock(task, until) {
 
 // What whoever has the task says of it while it has it.
 function saidSoFar(task) {
-  return rules.shifts
-    .filter((shift) => shift.in.includes(task.state.name))
-    .flatMap((shift) => shift.takes)
+  return rules.updates
+    .filter((update) => update.in.includes(task.state.name))
+    .flatMap((update) => update.from_request)
     .filter((name) => (task.fields.get(name) ?? null) !== null)
     .map((name) => h("span", { class: "progress-line", id: name }, `${titled(name)}: `, jsonText(task.fields.get(name))));
 }

@@ -150,9 +150,9 @@ export function afterEdge(task, edge, now) {
   // Times never go backwards; the last digits of `now` are random, and stay so where the task is ahead of the clock.
   const time = isoTime(Math.max(now, (task.time(rules.updated) ?? 0) + 1 + (now % 1000)));
   const target = byName.get(edge.to);
-  for (const name of edge.clears ?? []) fields.set(name, null);
+  for (const name of edge.clear ?? []) fields.set(name, null);
   for (const [name, value] of Object.entries(edge.sets ?? {})) fields.set(name, value);
-  for (const name of edge.counts ?? []) fields.set(name, task.number(name) + 1);
+  for (const name of edge.increment ?? []) fields.set(name, task.number(name) + 1);
   for (const name of edge.stamps ?? []) fields.set(name, time);
   fields.set(rules.state, target.word);
   fields.set(rules.updated, time);

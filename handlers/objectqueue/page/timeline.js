@@ -145,14 +145,14 @@ export function happened(before, after) {
     (edge) =>
       edge.from.includes(before.state.name) &&
       edge.to === after.state.name &&
-      (edge.counts ?? []).every((name) => after.number(name) === before.number(name) + 1) &&
+      (edge.increment ?? []).every((name) => after.number(name) === before.number(name) + 1) &&
       Object.entries(edge.sets ?? {}).every(([name, value]) => after.fields.get(name) === value),
   );
-  const weight = (edge) => (edge.counts ?? []).length + Object.keys(edge.sets ?? {}).length;
+  const weight = (edge) => (edge.increment ?? []).length + Object.keys(edge.sets ?? {}).length;
   const [best] = fits.toSorted((one, other) => weight(other) - weight(one));
   if (best) return best.name.replaceAll("_", " ");
   const moved = (name) => before.text(name) !== after.text(name);
   if (moved(rules.lease.expires)) return "lease renewed";
-  const shift = rules.shifts.find(({ takes }) => takes.some(moved));
-  return shift ? shift.name.replaceAll("_", " ") : "changed";
+  const update = rules.updates.find((each) => each.from_request.some(moved));
+  return update ? update.name.replaceAll("_", " ") : "changed";
 }

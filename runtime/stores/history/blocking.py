@@ -27,13 +27,13 @@ class BlockingHistory(Generic[Record]):
 
     async def get(self, key: str) -> Record | None:
         """The record of one that ended for good, as it was then; None if nobody knows of one."""
-        return self._told(lambda reader: reader.get(key))
+        return self._run(lambda reader: reader.get(key))
 
     async def history(self, key: str) -> list[HistoryEntry]:
         """Every change that was written so far, oldest first."""
-        return self._told(lambda reader: reader.history(key))
+        return self._run(lambda reader: reader.history(key))
 
-    def _told(self, ask: Callable[[HistoryReader[Record]], Coroutine[Any, Any, Told]]) -> Told:
+    def _run(self, ask: Callable[[HistoryReader[Record]], Coroutine[Any, Any, Told]]) -> Told:
         async def look() -> Told:
             database = self._make()
             try:

@@ -37,7 +37,7 @@ class Misshapen(ValueError):
     """An entry that cannot be a row; the message says why."""
 
 
-class Entry(Struct, frozen=True):
+class OutboxEntry(Struct, frozen=True):
     """One change: its name in the stream, its row, and the row of the whole record where that ended."""
 
     name: str
@@ -47,7 +47,7 @@ class Entry(Struct, frozen=True):
     ended: Row | None = None
 
 
-class Shape:
+class EntryShape:
     """How the entries of one entity become rows."""
 
     def __init__(self, lifecycle: Lifecycle, changes: Statement, ended: Statement) -> None:
@@ -56,13 +56,13 @@ class Shape:
         self._change = [(names[column], _INSTEAD.get(names[column])) for column in changes.takes]
         self._record = [column for column in ended.takes if column != _MOMENT]
 
-    def entry(self, name: str, fields: Mapping[bytes, bytes]) -> Entry:
+    def entry(self, name: str, fields: Mapping[bytes, bytes]) -> OutboxEntry:
         """The change as rows; raises Misshapen if it cannot be."""
         try:
             if fields[b"entity"] != self._entity:
                 raise Misshapen(f"it is about a {_text(fields[b'entity'])}")
             change = [_text(fields[each]) if fields.get(each) else other for each, other in self._change]
-            return Entry(
+            return OutboxEntry(
                 name,
                 _text(fields[b"key"]),
                 int(fields[b"sequence"]),

@@ -39,7 +39,7 @@ class Raw(NamedTuple):
         return f"{self.id}/{self.place}"
 
 
-class Stream:
+class OutboxStream:
     """What one copy does with the stream. An entry is there until it is done."""
 
     def __init__(self, client: Redis, key: str, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.stores.history.entries import Entry, columns
+from runtime.stores.history.entries import OutboxEntry, columns
 from runtime.stores.postgres.database import LONG_S, Database, run
 from runtime.stores.postgres.schema.migrations import migrate
 from runtime.stores.postgres.statements import statements
@@ -30,9 +30,9 @@ class HistoryTables:
             await migrate(self._database, self._system)
             self._ready = True
 
-    async def write(self, entries: Sequence[Entry]) -> None:
+    async def write(self, entries: Sequence[OutboxEntry]) -> None:
         """Writes changes and the records that ended with them, all or none; once more changes nothing."""
-        latest: dict[str, Entry] = {}
+        latest: dict[str, OutboxEntry] = {}
         # Always in the same order, so that two who write the same never wait for each other in a circle.
         ordered = sorted(entries, key=lambda each: (each.key, each.sequence))
         for each in ordered:

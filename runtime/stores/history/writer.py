@@ -24,11 +24,11 @@ from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
 from runtime.observe import log as events
 from runtime.observe.metrics import Metrics
-from runtime.stores.history.entries import Entry, Misshapen, Shape
+from runtime.stores.history.entries import EntryShape, Misshapen, OutboxEntry
 from runtime.stores.history.measures import HistoryMeasures
-from runtime.stores.history.stream import Raw, Stream
+from runtime.stores.history.stream import OutboxStream, Raw
 from runtime.stores.history.tables import HistoryTables
-from runtime.stores.postgres.database import Database, Unavailable
+from runtime.stores.postgres.database import Database, PostgresUnavailable
 from runtime.stores.store import StoreUnusable
 
 PAUSE_S = (0.1, 5.0)
@@ -36,7 +36,7 @@ PAUSE_S = (0.1, 5.0)
 TIDY_S = 5.0
 """How often the stream is looked over, and old history taken away."""
 
-_AWAY = (Unavailable, StoreUnusable, asyncpg.PostgresError, RedisError, OSError, TimeoutError)
+_AWAY = (PostgresUnavailable, StoreUnusable, asyncpg.PostgresError, RedisError, OSError, TimeoutError)
 _REFUSED = (asyncpg.PostgresError, asyncpg.DataError, ValueError)
 
 
@@ -56,9 +56,9 @@ class HistoryWriter:
         if kept is None or kept.outbox is None:
             raise ValueError(f"{lifecycle.entity} has no history")
         prefix = str(values[kept.prefix] or "") if kept.prefix else ""
-        self._stream = Stream(client, prefix + kept.outbox.stream, _own_name())
+        self._stream = OutboxStream(client, prefix + kept.outbox.stream, _own_name())
         self._tables = HistoryTables(system.name, lifecycle.entity, database)
-        self._shape = Shape(lifecycle, self._tables.changes, self._tables.ended)
+        self._shape = EntryShape(lifecycle, self._tables.changes, self._tables.ended)
         self._measures = HistoryMeasures(metrics, lifecycle.entity)
         self._keeps_s = float(values[kept.outbox.expires]) if kept.outbox.expires else 0.0
         self._pause = 0.0
@@ -89,7 +89,7 @@ class HistoryWriter:
     async def _keep(self, taken: Sequence[Raw], call: Call) -> None:
         if not taken:
             return
-        good: list[Entry] = []
+        good: list[OutboxEntry] = []
         bad: list[tuple[Raw, str]] = []
         for raw in filter(_is_there, taken):
             try:
@@ -104,7 +104,7 @@ class HistoryWriter:
             key = raw.fields.get(b"key", b"").decode("utf-8", "replace")
             call.tell(events.HISTORY_REFUSED, f"entry {raw.id} of {key!r} is set aside: {why}")
 
-    async def _write(self, entries: Sequence[Entry]) -> dict[str, str]:
+    async def _write(self, entries: Sequence[OutboxEntry]) -> dict[str, str]:
         """Writes all at once, or in halves if the database does not take one of them; why, by entry."""
         if not entries:
             return {}

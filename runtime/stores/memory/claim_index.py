@@ -57,7 +57,7 @@ class ClaimIndex:
         """Iterate over the keys that an owner is able to run, in claim order."""
         self._promote(now)
         lease = self._rules.lease
-        first = lease.first if lease else ()
+        first = lease.claim_order if lease else ()
         for rank in sorted({rank for rank, _ in self._parts}):
             if first and first[rank] in paused:
                 continue

@@ -24,7 +24,7 @@ _MOST_NOTED = 512
 """Changes that are noted at most, so that a look never has to place many of them."""
 
 
-class Listing:
+class MemoryListing:
     """Keys by state and time."""
 
     def __init__(self) -> None:

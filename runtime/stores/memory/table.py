@@ -13,7 +13,7 @@ from runtime.model.lifecycles import Transition
 from runtime.stores.contract import HistoryEntry
 from runtime.stores.memory.claim_index import ClaimIndex
 from runtime.stores.memory.due_index import DueIndex
-from runtime.stores.memory.listing import Listing
+from runtime.stores.memory.listing import MemoryListing
 from runtime.stores.semantics.creation import forgotten_at, unique_until, unique_values
 from runtime.stores.semantics.leases import is_in_index
 from runtime.stores.semantics.rules import EPOCH, Rules, to_moment
@@ -33,7 +33,7 @@ class MemoryTable:
         self.opened = now
         self.paused: frozenset[int] = frozenset()
         self.records: dict[str, Any] = {}
-        self.listing = Listing()
+        self.listing = MemoryListing()
         self.wakeups = Wakeups()
         self.claims = ClaimIndex(rules) if rules.lease else None
         self.dues: dict[int, DueIndex] = {
@@ -51,8 +51,8 @@ class MemoryTable:
         """Tuples of plain values: the collector leaves them alone, and there are many."""
         self._history_size = 0
         self._forgotten: dict[str, int] = {}
-        refuses = rules.lifecycle.refuses
-        self._ceiling_index = rules.indexes[refuses.index] if refuses else None
+        ceiling = rules.lifecycle.ceiling
+        self._ceiling_index = rules.indexes[ceiling.index] if ceiling else None
         self.ceiling_count = 0
         self._is_indexed = bool(self.claims or self.dues or self._ceiling_index)
         listed_by = rules.lifecycle.listed_by

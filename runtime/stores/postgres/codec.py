@@ -18,7 +18,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 _Convert = Callable[[Any], Any]
 
 
-class RecordCodec(Generic[Record]):
+class PostgresCodec(Generic[Record]):
     """The stored form of one kind of record, by the types of its columns."""
 
     def __init__(self, rules: Rules, record: type[Record], columns: Statement) -> None:

@@ -16,9 +16,9 @@ from runtime.observe import log as events
 from runtime.observe.metrics import Metrics
 from runtime.stores.base import StoreBase
 from runtime.stores.contract import Record
-from runtime.stores.postgres.codec import RecordCodec, refused
-from runtime.stores.postgres.database import LONG_S, STATEMENT_S, Database, Unavailable, run
-from runtime.stores.postgres.measures import Measures
+from runtime.stores.postgres.codec import PostgresCodec, refused
+from runtime.stores.postgres.database import LONG_S, STATEMENT_S, Database, PostgresUnavailable, run
+from runtime.stores.postgres.measures import PostgresMeasures
 from runtime.stores.postgres.retention import Retention
 from runtime.stores.postgres.schema.series import name_series
 from runtime.stores.postgres.statements import Statement, statements
@@ -62,8 +62,8 @@ class PostgresContext(StoreBase[Record]):
         self._kept = lifecycle.kept
         self._database = database
         self._statements = statements(self._series, lifecycle.entity) if texts is None else texts
-        self._codec = RecordCodec(self._rules, record, self._statements["columns"])
-        self._measures = Measures(metrics, lifecycle.entity)
+        self._codec = PostgresCodec(self._rules, record, self._statements["columns"])
+        self._measures = PostgresMeasures(metrics, lifecycle.entity)
         self._opened = world.now_ms() * 1000
         self._retention = Retention(self._rules.retained_s, max_terminal)
         self._is_timeless = not self._retention.is_bounded and not self._rules.on_access
@@ -99,14 +99,14 @@ class PostgresContext(StoreBase[Record]):
         try:
             async with self._database.transaction() as connection:
                 yield connection
-        except Unavailable:
+        except PostgresUnavailable:
             raise self._unavailable() from None
 
     async def _answer(self, work: Awaitable[Answer]) -> Answer:
         """Return what came of something, where the database can be reached."""
         try:
             return await work
-        except Unavailable:
+        except PostgresUnavailable:
             raise self._unavailable() from None
 
     # Errors.

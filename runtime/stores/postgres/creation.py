@@ -17,8 +17,8 @@ from runtime.stores.contract import CREATION, Compare, CreateResult, Record
 from runtime.stores.postgres.context import Connection, moment_of
 from runtime.stores.postgres.database import Locked
 from runtime.stores.postgres.due_transitions import PostgresClocks
-from runtime.stores.postgres.steps import Taken
-from runtime.stores.semantics.creation import Begun, begin, ceiling, unique_values
+from runtime.stores.postgres.steps import StepOutcome
+from runtime.stores.semantics.creation import Begun, begin, read_ceiling, unique_values
 from runtime.stores.semantics.leases import is_in_index
 from runtime.stores.store import GuardBreach, Unstorable
 
@@ -247,7 +247,7 @@ class PostgresCreation(PostgresClocks[Record]):
         known: dict[Any, Any] = {}
         for record in [codec.decode(row) for row in await self._find(records, run)]:
             known |= dict.fromkeys(unique_values(rules, record).items(), record)
-        most, refuses = ceiling(rules), rules.lifecycle.refuses
+        most, ceiling = read_ceiling(rules), rules.lifecycle.ceiling
         depth = 0 if most is None else (await run("depth"))[0][0]
         results: list[CreateResult[Record]] = []
         new: list[Begun] = []
@@ -265,7 +265,7 @@ class PostgresCreation(PostgresClocks[Record]):
                 results.append(CreateResult(record, False, True))
                 continue
             made = begin(rules, record, first, now, self._world, call.caller)
-            depth += refuses is not None and is_in_index(rules, rules.indexes[refuses.index], made.record)
+            depth += ceiling is not None and is_in_index(rules, rules.indexes[ceiling.index], made.record)
             taken.add(key)
             known |= dict.fromkeys(pairs, made.record)
             new.append(made)
@@ -313,6 +313,6 @@ def _is_at_once(name: str) -> bool:
     return name.startswith("create_") and name != "create_shared"
 
 
-def _taken(made: Begun) -> Taken:
+def _taken(made: Begun) -> StepOutcome:
     changes = tuple((each.edge, each.record) for each in made.steps)
-    return Taken(made.created, changes, asked=tuple(each.name for each in made.edges))
+    return StepOutcome(made.created, changes, asked=tuple(each.name for each in made.edges))

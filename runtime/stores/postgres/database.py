@@ -35,7 +35,7 @@ SESSION = {
 }
 
 
-class Unavailable(Exception):
+class PostgresUnavailable(Exception):
     """The database does not answer. `unknown` says that the last statement may have been carried out."""
 
     def __init__(self, why: str, *, unknown: bool = False) -> None:
@@ -43,7 +43,7 @@ class Unavailable(Exception):
         self.unknown = unknown
 
 
-class Locked(Unavailable):
+class Locked(PostgresUnavailable):
     """Another transaction holds what the statement needs, and the statement does not wait for it."""
 
 
@@ -89,7 +89,7 @@ class Database:
                 async with asyncio.timeout(WAIT_S):
                     await self._room.acquire()
             except TimeoutError:
-                raise Unavailable("all connections are in use") from None
+                raise PostgresUnavailable("all connections are in use") from None
         else:
             await self._room.acquire()  # At once, so no clock has to be set.
         try:
@@ -117,7 +117,7 @@ class Database:
                 begun = connection.transaction()
                 await begun.start()
             except LOST as error:
-                raise Unavailable(type(error).__name__) from None
+                raise PostgresUnavailable(type(error).__name__) from None
             except asyncpg.PostgresError as error:
                 raise translated(error) from None
             try:
@@ -129,7 +129,7 @@ class Database:
             try:
                 await begun.commit()
             except LOST as error:
-                raise Unavailable(type(error).__name__, unknown=True) from None
+                raise PostgresUnavailable(type(error).__name__, unknown=True) from None
             except asyncpg.PostgresError as error:
                 raise translated(error) from None
 
@@ -159,7 +159,7 @@ class Database:
         """Connects, unless the last attempt has just failed: a database that comes back is not stormed."""
         loop = asyncio.get_running_loop()
         if loop.time() < self._closed_until:
-            raise Unavailable("the last attempt to connect has just failed")
+            raise PostgresUnavailable("the last attempt to connect has just failed")
         try:
             connection: asyncpg.Connection[Any] = await asyncpg.connect(
                 self._url,
@@ -170,7 +170,7 @@ class Database:
         except (*LOST, asyncpg.PostgresError, ValueError) as error:
             self._pause = min(max(self._pause * 2, PAUSE_S[0]), PAUSE_S[1])
             self._closed_until = loop.time() + self._pause
-            raise Unavailable(type(error).__name__) from None
+            raise PostgresUnavailable(type(error).__name__) from None
         self._pause = 0.0
         return connection
 
@@ -178,30 +178,30 @@ class Database:
 async def run(
     connection: asyncpg.Connection[Any], text: str, *arguments: Any, timeout: float = STATEMENT_S
 ) -> Sequence[Any]:
-    """Runs one statement; whatever only says that the database cannot do it now becomes Unavailable."""
+    """Run a statement; an error that says it cannot be done now becomes PostgresUnavailable."""
     try:
         return await connection.fetch(text, *arguments, timeout=timeout)
     except LOST as error:
         if isinstance(error, asyncpg.DataError):  # the library refuses a value before it is sent
             raise
         connection.terminate()
-        raise Unavailable(type(error).__name__, unknown=True) from None
+        raise PostgresUnavailable(type(error).__name__, unknown=True) from None
     except asyncpg.PostgresError as error:
         raise translated(error) from None
 
 
 def translated(error: asyncpg.PostgresError) -> Exception:
-    """An error of the server as Unavailable, if that is what it means; otherwise the error itself."""
+    """An error of the server as PostgresUnavailable, if that is what it means; otherwise the error itself."""
     code = error.sqlstate or ""
     if code in _LACKING:
-        return Unavailable("the schema is not there")
+        return PostgresUnavailable("the schema is not there")
     if code == _LOCKED:
         return Locked("another transaction holds it")
     if code in _TRY_AGAIN:
-        return Unavailable(f"SQLSTATE {code}")
+        return PostgresUnavailable(f"SQLSTATE {code}")
     if code[:2] in _REFUSING_CLASSES:
         # Without an answer to COMMIT nobody knows; other statements were rolled back by the server.
-        return Unavailable(f"SQLSTATE {code}", unknown=code[:2] in ("08", "57"))
+        return PostgresUnavailable(f"SQLSTATE {code}", unknown=code[:2] in ("08", "57"))
     return error
 
 

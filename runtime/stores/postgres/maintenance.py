@@ -12,8 +12,8 @@ import asyncpg
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import Event
 from runtime.observe.log import Log
-from runtime.stores.postgres.database import LOST, Database, Unavailable
-from runtime.stores.postgres.measures import Measures
+from runtime.stores.postgres.database import LOST, Database, PostgresUnavailable
+from runtime.stores.postgres.measures import PostgresMeasures
 from runtime.stores.postgres.schema.migrations import migrate, missing
 
 _PAUSE_S = 1.0
@@ -30,11 +30,11 @@ STORE_UNAVAILABLE = Event("store_unavailable", "WARNING", always=True)
 Census = Callable[[], Awaitable[Sequence[Any]]]
 
 
-class Maintenance:
+class PostgresMaintenance:
     """The background of one store."""
 
     def __init__(
-        self, database: Database, series: str, lifecycle: Lifecycle, measures: Measures, count: Census
+        self, database: Database, series: str, lifecycle: Lifecycle, measures: PostgresMeasures, count: Census
     ) -> None:
         self._database = database
         self._series = series
@@ -43,7 +43,7 @@ class Maintenance:
         self._measures = measures
         self._count_states = count
         self._tasks: list[asyncio.Task[None]] = []
-        self._told = 0
+        self._wakeups = 0
         self._seen = 0
         self._news = asyncio.Event()
         self._counted_until = 0.0
@@ -56,8 +56,8 @@ class Maintenance:
         self._log = log
         try:
             await self._prepare()
-        except Unavailable as error:
-            self._tell(STORE_UNAVAILABLE, f"the database cannot be used yet ({error}); it is waited for")
+        except PostgresUnavailable as error:
+            self._log_event(STORE_UNAVAILABLE, f"the database cannot be used yet ({error}); it is waited for")
             self._tasks.append(asyncio.create_task(self._prepare_later()))
         self.start_listening()
 
@@ -76,22 +76,22 @@ class Maintenance:
 
     def looked(self) -> bool:
         """Note that a claim begins: wake-ups from before it are no news. Return whether there was one."""
-        is_news, self._seen = self._told != self._seen, self._told
+        is_news, self._seen = self._wakeups != self._seen, self._wakeups
         return is_news
 
     async def wait(self, timeout_s: float) -> bool:
         """Wait for a wake-up; True if there was one since the last claim."""
-        if self._told == self._seen:
+        if self._wakeups == self._seen:
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
                     await self._news.wait()
-        return self._told != self._seen
+        return self._wakeups != self._seen
 
     async def health(self) -> str | None:
         """Return why the database cannot be used; None when it answers and has the schema."""
         try:
             lacking = await missing(self._database, self._series)
-        except Unavailable:
+        except PostgresUnavailable:
             return "the database does not answer"
         except asyncpg.PostgresError:
             return "the database refuses to answer"
@@ -121,12 +121,12 @@ class Maintenance:
         self._ready = True
         # Counting a large table takes a while, and nobody has to wait for it.
         self._counting = asyncio.create_task(self._count())
-        self._tell(STORE_READY, "the database has the schema")
+        self._log_event(STORE_READY, "the database has the schema")
 
     async def _prepare_later(self) -> None:
         while True:
             await asyncio.sleep(_PAUSE_S)
-            with suppress(Unavailable, asyncpg.PostgresError):
+            with suppress(PostgresUnavailable, asyncpg.PostgresError):
                 await self._prepare()
                 return
 
@@ -134,7 +134,7 @@ class Maintenance:
         loop, lifecycle = asyncio.get_running_loop(), self._lifecycle
         began = loop.time()
         try:
-            with suppress(Unavailable, asyncpg.PostgresError):
+            with suppress(PostgresUnavailable, asyncpg.PostgresError):
                 rows = {row[0]: (row[1], row[2]) for row in await self._count_states()}
                 self._measures.states = [
                     (lifecycle.entity, name, *rows.get(name, (0, 0.0))) for name in lifecycle.states.values()
@@ -148,7 +148,7 @@ class Maintenance:
     async def _listen(self) -> None:
         """Keeps one connection that is told when something may be acquired."""
         while True:
-            with suppress(Unavailable, asyncpg.PostgresError, *LOST):
+            with suppress(PostgresUnavailable, asyncpg.PostgresError, *LOST):
                 connection = await self._database.dedicated()
                 try:
                     cut_off = asyncio.Event()
@@ -170,10 +170,10 @@ class Maintenance:
         self._wake()
 
     def _wake(self) -> None:
-        self._told += 1
+        self._wakeups += 1
         self._news.set()
         self._news = asyncio.Event()
 
-    def _tell(self, event: Event, message: str) -> None:
+    def _log_event(self, event: Event, message: str) -> None:
         if self._log is not None:
             self._log.write(event, message, fields={"entity": self._lifecycle.entity})

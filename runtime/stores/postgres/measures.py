@@ -9,7 +9,7 @@ from runtime.observe.metrics import Metrics
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
 
 
-class Measures:
+class PostgresMeasures:
     """The counters of one kind of entity; kinds of one node share the series."""
 
     def __init__(self, metrics: Metrics, entity: str) -> None:

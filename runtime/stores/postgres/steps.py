@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from runtime.call.context import Call
-from runtime.model.lifecycles import Shift, Transition
+from runtime.model.lifecycles import Transition, Update
 from runtime.stores.batch import Batch
 from runtime.stores.contract import DELETION, NOTHING, Given, LeaseProof, Record, Transitioned
 from runtime.stores.postgres.codec import storable
 from runtime.stores.postgres.context import Connection, PostgresContext, moment_of
 from runtime.stores.semantics.clocks import due_given, is_due, is_in_force
 from runtime.stores.semantics.creation import is_deletable
-from runtime.stores.semantics.edges import after_shift, applies, sources, take_steps
+from runtime.stores.semantics.edges import after_update, applies, sources, take_steps
 from runtime.stores.semantics.leases import LOST, lease_problem
 from runtime.stores.semantics.rules import Change, Clock, revised
 from runtime.stores.store import GuardBreach, NoSuchEntity, Unstorable
@@ -25,7 +25,7 @@ PURGED_AT_ONCE = 5000
 """Each look passes by all that ended since, so the looks are few."""
 
 
-class Taken(NamedTuple):
+class StepOutcome(NamedTuple):
     """What becomes of an entity: each change, with the record after it, and what it was given."""
 
     old: Any
@@ -39,7 +39,7 @@ class Taken(NamedTuple):
         return self.changes[-1][1]
 
 
-class Asked(NamedTuple):
+class TransitionRequest(NamedTuple):
     """A transition that is asked for together with others."""
 
     key: str
@@ -51,7 +51,7 @@ class Concluded(NamedTuple):
     """The record as it was, and what became of it; None where the change does not apply."""
 
     record: Any
-    taken: Taken | None
+    taken: StepOutcome | None
 
 
 class PostgresSteps(PostgresContext[Record]):
@@ -59,7 +59,7 @@ class PostgresSteps(PostgresContext[Record]):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._shared: dict[tuple[str, str], Batch[Asked, Concluded | None]] = {}
+        self._shared: dict[tuple[str, str], Batch[TransitionRequest, Concluded | None]] = {}
 
     # Changing.
 
@@ -81,13 +81,13 @@ class PostgresSteps(PostgresContext[Record]):
         own = self._require_key(key)
         await self._access(own, call)
         if len(changes) == 1 and isinstance(changes[0], Transition) and not (has_proof or is_final):
-            asked = Asked(own, _storable(given), owner or call.caller)
+            asked = TransitionRequest(own, _storable(given), owner or call.caller)
             shared = await self._share(changes[0], asked, call)
             if shared is not None:
                 return self._conclude(shared, changes[0], key, call, noted)
         async with self._transaction() as connection:
             record, now = await self._lock(connection, own)
-            taken: Taken | None = Taken(record, (), _storable(given))
+            taken: StepOutcome | None = StepOutcome(record, (), _storable(given))
             for change in changes:
                 assert taken is not None
                 last = taken.record if taken.changes else record
@@ -116,7 +116,7 @@ class PostgresSteps(PostgresContext[Record]):
 
     # Transitions of many at once.
 
-    async def _share(self, edge: Transition, asked: Asked, call: Call) -> Concluded | None:
+    async def _share(self, edge: Transition, asked: TransitionRequest, call: Call) -> Concluded | None:
         """Take an edge together with others; None where that has to be done alone."""
         batch = self._shared.get((edge.name, call.caller))
         if batch is None:
@@ -126,7 +126,7 @@ class PostgresSteps(PostgresContext[Record]):
         return await batch(asked)
 
     async def _take_together(
-        self, edge: Transition, actor: str, asked: Sequence[Asked]
+        self, edge: Transition, actor: str, asked: Sequence[TransitionRequest]
     ) -> Sequence[Concluded | None]:
         """Take an edge for many in one step; None for those that another has locked, or that are gone."""
         first = {each.key: each for each in reversed(asked)}
@@ -138,7 +138,7 @@ class PostgresSteps(PostgresContext[Record]):
                     each = first[self._codec.as_key(self._rules.key(record))]
                     taken = None
                     if applies(self._rules, edge, record):
-                        begun = Taken(record, (), each.given)
+                        begun = StepOutcome(record, (), each.given)
                         taken = self._take(begun, edge, now, each.owner, is_final=False)
                     concluded[each.key] = Concluded(record, taken)
                 written = [each.taken for each in concluded.values() if each.taken is not None]
@@ -215,17 +215,17 @@ class PostgresSteps(PostgresContext[Record]):
 
     # Due changes.
 
-    async def _drive(self, connection: Connection, clock: Clock, rows: Sequence[Any]) -> list[Taken]:
+    async def _drive(self, connection: Connection, clock: Clock, rows: Sequence[Any]) -> list[StepOutcome]:
         """Make a change to locked entities for which it is due."""
         if not rows:
             return []
         records = [self._codec.decode(row) for row in rows]
         if clock.change is None:
             await self._delete(connection, records, clock.due.by)
-            return [Taken(record, ()) for record in records]
+            return [StepOutcome(record, ()) for record in records]
         taken = [
             self._take(
-                Taken(record, (), due_given(clock.due, record)),
+                StepOutcome(record, (), due_given(clock.due, record)),
                 clock.change,
                 moment_of(row),
                 "",
@@ -236,7 +236,7 @@ class PostgresSteps(PostgresContext[Record]):
         await self._write(connection, clock.due.by, taken, None)
         return taken
 
-    def _audit_driven(self, clock: Clock, taken: Sequence[Taken], call: Call | None) -> None:
+    def _audit_driven(self, clock: Clock, taken: Sequence[StepOutcome], call: Call | None) -> None:
         actor = clock.due.by if call is None or call.caller != clock.due.by else ""
         lease = self._rules.lease
         for each in taken:
@@ -256,22 +256,24 @@ class PostgresSteps(PostgresContext[Record]):
             raise NoSuchEntity(key)
         return self._codec.decode(rows[0]), moment_of(rows[0])
 
-    def _take(self, taken: Taken, change: Change, now: int, owner: str, *, is_final: bool) -> Taken:
-        """Return what becomes of an entity after one more edge or shift."""
+    def _take(
+        self, taken: StepOutcome, change: Change, now: int, owner: str, *, is_final: bool
+    ) -> StepOutcome:
+        """Return what becomes of an entity after one more edge or update."""
         rules, (old, before, given, asked) = self._rules, taken
         last = taken.record if before else old
-        if isinstance(change, Shift):
-            more: tuple[tuple[Change, Any], ...] = ((change, after_shift(rules, change, last, given, now)),)
+        if isinstance(change, Update):
+            more: tuple[tuple[Change, Any], ...] = ((change, after_update(rules, change, last, given, now)),)
         else:
             steps = take_steps(rules, change, last, given, now, self._world, owner=owner, is_final=is_final)
             more = tuple((each.edge, each.record) for each in steps)
-        return Taken(old, (*before, *more), given, (*asked, change.name))
+        return StepOutcome(old, (*before, *more), given, (*asked, change.name))
 
     async def _write(
         self,
         connection: Connection,
         actor: str,
-        taken: Sequence[Taken],
+        taken: Sequence[StepOutcome],
         call: Call | None,
         *,
         is_new: bool = False,
@@ -311,7 +313,7 @@ class PostgresSteps(PostgresContext[Record]):
         await self._run_in(connection, "delete", actor=actor, keys=keys, states=states)
 
     def _audit_taken(
-        self, taken: Taken, call: Call | None, noted: Mapping[str, Any] = NOTHING, *, actor: str = ""
+        self, taken: StepOutcome, call: Call | None, noted: Mapping[str, Any] = NOTHING, *, actor: str = ""
     ) -> None:
         """Count and log every change of an entity."""
         rules, lease, before = self._rules, self._rules.lease, taken.old
@@ -337,7 +339,7 @@ class PostgresSteps(PostgresContext[Record]):
             raise self._lease_lost(key, lease.owner, problem)
 
     def _require_ending(self, edge: Change) -> None:
-        if not isinstance(edge, Transition) or edge.gives_up is None:
+        if not isinstance(edge, Transition) or edge.dead_letter is None:
             raise GuardBreach(f"{edge.name} is never the last try of a {self._entity}")
 
     @property

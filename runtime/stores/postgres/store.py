@@ -10,7 +10,7 @@ from typing import Any
 from runtime.observe import log as events
 from runtime.stores.contract import CREATION, NOTHING, Cursor, HistoryEntry, Record, RecordPage
 from runtime.stores.postgres.claims.leases import PostgresLeases
-from runtime.stores.postgres.maintenance import Maintenance
+from runtime.stores.postgres.maintenance import PostgresMaintenance
 from runtime.stores.semantics.leases import equals
 from runtime.stores.semantics.rules import EPOCH, to_moment
 
@@ -23,7 +23,7 @@ class PostgresStore(PostgresLeases[Record]):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._maintenance = Maintenance(
+        self._maintenance = PostgresMaintenance(
             self._database, self._series, self._lifecycle, self._measures, self._count_states
         )
         self._cursor.looked = self._maintenance.looked

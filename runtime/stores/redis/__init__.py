@@ -1,7 +1,7 @@
 """The engine in Redis: the lifecycle as a script, records as hashes, and one call of the script a step."""
 
-from runtime.stores.redis.connection.blocking import BlockingServer
-from runtime.stores.redis.connection.server import Server
+from runtime.stores.redis.connection.blocking import BlockingRedisClient
+from runtime.stores.redis.connection.client import RedisClient
 from runtime.stores.redis.store import RedisStore
 
-__all__ = ["BlockingServer", "RedisStore", "Server"]
+__all__ = ["BlockingRedisClient", "RedisClient", "RedisStore"]

@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from runtime.call.context import Call
-from runtime.model.lifecycles import Lifecycle, Shift, Transition
+from runtime.model.lifecycles import Lifecycle, Transition, Update
 from runtime.model.system import System
 from runtime.observe import log as events
 from runtime.observe.metrics import Metrics
 from runtime.stores.base import StoreBase
 from runtime.stores.contract import NOTHING, HistoryEntry, Record
-from runtime.stores.redis.codec import Codec, NewRecords, decode_json
-from runtime.stores.redis.connection.server import Full, Server, Unavailable
-from runtime.stores.redis.layout import Layout, words_of
+from runtime.stores.redis.codec import HashCodec, NewRecords, decode_json
+from runtime.stores.redis.connection.client import Full, RedisClient, RedisUnavailable
+from runtime.stores.redis.layout import KeyLayout, words_of
 from runtime.stores.redis.lua_table import LuaTable
-from runtime.stores.redis.metrics.measures import Measures
+from runtime.stores.redis.metrics.measures import RedisMeasures
 from runtime.stores.redis.scripts import Script, ScriptCall
 from runtime.stores.semantics.clocks import is_in_force
 from runtime.stores.store import Unstorable
@@ -56,7 +56,7 @@ class ScriptCalls(StoreBase[Record]):
         system: System,
         lifecycle: Lifecycle,
         record: type[Record],
-        server: Server,
+        server: RedisClient,
         world: World,
         metrics: Metrics,
         values: Mapping[str, Any],
@@ -74,20 +74,20 @@ class ScriptCalls(StoreBase[Record]):
         """The time of a virtual world in microseconds; None where the clock of the server counts."""
         named = str(values.get(kept.prefix or "") or "") if kept else ""
         self._replicas = int(values.get(kept.replicas or "") or 0) if kept else 0
-        self._layout = Layout(self._rules, named if prefix is None else prefix, system)
-        self._codec: Codec[Record] = Codec(self._rules, record, words_of(lifecycle))
+        self._layout = KeyLayout(self._rules, named if prefix is None else prefix, system)
+        self._codec: HashCodec[Record] = HashCodec(self._rules, record, words_of(lifecycle))
         self._new = NewRecords(lifecycle, self._rules, self._codec, is_packed=self._layout.is_packed)
         table = LuaTable(self._layout, self._codec, system.measured, max_terminal, self._new.packed)
         self._script = Script(table)
-        self._measures = Measures(metrics, lifecycle.entity)
+        self._measures = RedisMeasures(metrics, lifecycle.entity)
         self._opened = self._local_now()
         self._is_timeless = not self._rules.on_access and (
             self._rules.retained_s is None or self._layout.does_hash_expire
         )
         self._tokens: deque[str] = deque()
         """Tokens for leases that were drawn and not needed."""
-        self._ends = {edge.gives_up.transition for edge in self._rules.edges.values() if edge.gives_up}
-        self._has_jitter = any(edge.waits and edge.waits.jitter for edge in self._rules.edges.values())
+        self._ends = {edge.dead_letter.transition for edge in self._rules.edges.values() if edge.dead_letter}
+        self._has_jitter = any(edge.backoff and edge.backoff.jitter for edge in self._rules.edges.values())
 
     # Arguments.
 
@@ -113,7 +113,7 @@ class ScriptCalls(StoreBase[Record]):
     def _add_chance(self, arguments: dict[str, Any], names: Sequence[str]) -> None:
         """Add a random number where an edge has jitter, or the seed of many."""
         edges = [self._rules.edges[name] for name in names if name in self._rules.edges]
-        if any(edge.waits and edge.waits.jitter for edge in edges):
+        if any(edge.backoff and edge.backoff.jitter for edge in edges):
             arguments["chance"] = self._world.uniform(0.0, 1.0)
 
     def _add_tokens(self, arguments: dict[str, Any], count: int) -> list[str]:
@@ -167,20 +167,20 @@ class ScriptCalls(StoreBase[Record]):
         """Return what comes of it; a caller learns no more than that the store is away, or full."""
         try:
             return await work
-        except (Unavailable, Full, UnicodeEncodeError) as error:
+        except (RedisUnavailable, Full, UnicodeEncodeError) as error:
             raise self._to_condition(error) from None
 
     async def _ask_archive(self, work: Awaitable[Answer]) -> Answer:
         """Return what the archive says; a caller learns no more than that it is away."""
-        from runtime.stores.postgres.database import Unavailable as ArchiveUnavailable
+        from runtime.stores.postgres.database import PostgresUnavailable
 
         try:
             return await work
-        except ArchiveUnavailable:
+        except PostgresUnavailable:
             raise self._condition("store_unavailable") from None
 
-    def _to_condition(self, error: Unavailable | Full | UnicodeEncodeError) -> Exception:
-        if isinstance(error, Unavailable):
+    def _to_condition(self, error: RedisUnavailable | Full | UnicodeEncodeError) -> Exception:
+        if isinstance(error, RedisUnavailable):
             return self._condition("store_unavailable")
         if isinstance(error, Full):
             return self._condition("store_full")
@@ -206,7 +206,7 @@ class ScriptCalls(StoreBase[Record]):
                 if trace and traced:
                     known[trace] = traced
                 if age:
-                    known |= self._shift_note(name, age[0])
+                    known |= self._update_note(name, age[0])
                 known |= noted
             self._measure(name, actor)
             is_own = call is None or actor in ("", call.caller)
@@ -220,14 +220,14 @@ class ScriptCalls(StoreBase[Record]):
         if name in self._ends:
             self._measures.given_up()
 
-    def _shift_note(self, name: str, age: float) -> dict[str, Any]:
-        """Return what the log has of a shift by the clock: how old the entity is, and which value changed."""
+    def _update_note(self, name: str, age: float) -> dict[str, Any]:
+        """Return what the log has of an update by the clock: the age of the entity, and what changed."""
         note: dict[str, Any] = {"age_seconds": round(age / 1e6, 3)}
-        shift = self._rules.changes[name]
-        if isinstance(shift, Shift):
-            for field, value in shift.where.items():
+        update = self._rules.changes[name]
+        if isinstance(update, Update):
+            for field, value in update.where.items():
                 note["from"] = self._codec.encode(field, value)
-                if isinstance(after := shift.sets.get(field), int):
+                if isinstance(after := update.sets.get(field), int):
                     note["to"] = self._codec.encode(field, after)
         return note
 

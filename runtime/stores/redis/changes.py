@@ -24,7 +24,7 @@ from runtime.stores.contract import (
 from runtime.stores.redis.calls import Reply
 from runtime.stores.redis.codec import SIGNATURE, compute_signature, to_microseconds
 from runtime.stores.redis.creation import Creation
-from runtime.stores.redis.wakeups import Wakeups
+from runtime.stores.redis.wakeups import RedisWakeups
 from runtime.stores.semantics.clocks import batch_size, is_in_force
 from runtime.stores.semantics.leases import STALE
 from runtime.stores.semantics.rules import Change
@@ -41,7 +41,7 @@ Request = list[Any]
 class Changes(Creation[Record]):
     """Changes the entities of one kind."""
 
-    _wakeups: Wakeups
+    _wakeups: RedisWakeups
 
     # Transitions.
 
@@ -114,7 +114,7 @@ class Changes(Creation[Record]):
         return self._lease_lost(key, owner, problem)
 
     def _require_ending(self, edge: Change) -> None:
-        if not isinstance(edge, Transition) or edge.gives_up is None:
+        if not isinstance(edge, Transition) or edge.dead_letter is None:
             raise GuardBreach(f"{edge.name} is never the last try of a {self._entity}")
 
     def _require_possible_key(self, key: str) -> None:

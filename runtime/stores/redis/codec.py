@@ -65,7 +65,7 @@ def unpack_fields(values: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-class Codec(Generic[Record]):
+class HashCodec(Generic[Record]):
     """How the records of one kind are written to and read from their hashes."""
 
     def __init__(self, rules: Rules, record: type[Record], words: Words) -> None:
@@ -151,7 +151,9 @@ class Codec(Generic[Record]):
 class NewRecords(Generic[Record]):
     """The form in which a script gets new records: most of each as one text, and the rest apart."""
 
-    def __init__(self, lifecycle: Lifecycle, rules: Rules, codec: Codec[Record], *, is_packed: bool) -> None:
+    def __init__(
+        self, lifecycle: Lifecycle, rules: Rules, codec: HashCodec[Record], *, is_packed: bool
+    ) -> None:
         stamps = {*lifecycle.creation_stamps} - {rules.not_before}
         kept = lifecycle.in_redis
         written = {lifecycle.status, *stamps, kept.sequence if kept else ""}
@@ -180,7 +182,7 @@ def clearable_fields(rules: Rules) -> set[str]:
     """Return the fields that a change may unset, which therefore are never in the text of the creation."""
     found = {*rules.waits}
     for change in rules.changes.values():
-        found |= {*change.clears, *change.takes}
+        found |= {*change.clear, *change.from_request}
     if (lease := rules.lease) is not None:
         found |= {each for each in (lease.owner, lease.expires, lease.token) if each}
     return found

@@ -13,8 +13,8 @@ from runtime.stores.batch import Batch
 from runtime.stores.contract import CREATION, NOTHING, Compare, CreateResult, Record
 from runtime.stores.redis.calls import ScriptCalls
 from runtime.stores.redis.codec import decode_json
-from runtime.stores.redis.connection.line import ReplyError
-from runtime.stores.redis.connection.server import Unavailable, refusal
+from runtime.stores.redis.connection.client import RedisUnavailable, refusal
+from runtime.stores.redis.connection.pipelined_connection import ReplyError
 from runtime.stores.redis.scripts import ScriptCall
 from runtime.stores.semantics.creation import created
 from runtime.stores.store import GuardBreach, Unstorable
@@ -191,7 +191,7 @@ class Creation(ScriptCalls[Record]):
             raise refusal(reached)
         if reached < replicas:
             # It is stored here; whether it outlives this server is not known. A repeat finds it.
-            raise Unavailable(f"{reached} of {replicas} replicas have it", unknown=True)
+            raise RedisUnavailable(f"{reached} of {replicas} replicas have it", unknown=True)
         return found
 
     async def _to_result(

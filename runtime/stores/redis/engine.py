@@ -12,8 +12,8 @@ from runtime.model.lifecycles import Lifecycle
 from runtime.observe.log import Log
 from runtime.stores.engine import Engine, EngineContext
 from runtime.stores.redis.calls import Archive
-from runtime.stores.redis.connection.blocking import BlockingServer
-from runtime.stores.redis.connection.server import Server
+from runtime.stores.redis.connection.blocking import BlockingRedisClient
+from runtime.stores.redis.connection.client import RedisClient
 from runtime.stores.redis.metrics.exporter import exporters
 from runtime.stores.redis.store import RedisStore
 
@@ -30,7 +30,7 @@ class RedisEngine(Engine):
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
-        self._servers: dict[str, Server] = {}
+        self._servers: dict[str, RedisClient] = {}
         self._databases: dict[str, Database] = {}
 
     def make_store(self, lifecycle: Lifecycle, record: type[Any]) -> RedisStore[Any]:
@@ -93,10 +93,10 @@ class RedisEngine(Engine):
             return BlockingHistory(name, lifecycle, record, make)
         return HistoryReader(name, lifecycle, record, self._database(url))
 
-    def _server(self, variable: str) -> Server:
+    def _server(self, variable: str) -> RedisClient:
         url = str(self.context.values[variable])
         if url not in self._servers:
-            make = BlockingServer if self.context.blocking else Server
+            make = BlockingRedisClient if self.context.blocking else RedisClient
             self._servers[url] = make(url, name=self.context.name)
         return self._servers[url]
 

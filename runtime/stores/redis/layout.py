@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from runtime.model.lifecycles import Index, KeptInRedis, Lifecycle, Shift, Transition
+from runtime.model.lifecycles import Index, KeptInRedis, Lifecycle, Transition, Update
 from runtime.model.system import System
 from runtime.stores.semantics.placement import index_fields
 from runtime.stores.semantics.rules import Clock, Rules
@@ -29,7 +29,7 @@ class Rank(Struct, frozen=True):
     part: Pattern
 
 
-class Layout:
+class KeyLayout:
     """The keys of one kind of entity. A name of the spec has no prefix; what is asked for here has it."""
 
     def __init__(self, rules: Rules, prefix: str, system: System) -> None:
@@ -43,8 +43,8 @@ class Layout:
         self.known = self.key(self._parts.known) if self._parts else self.own(f"{entity}:needs")
         paused = rules.lease.paused if rules.lease and self.kept else None
         self.paused = self.key(paused) if paused else self.own(f"{entity}:paused")
-        self.wakes = (
-            self.key(self.kept.wakes) if self.kept and self.kept.wakes else self.own(f"{entity}:wake")
+        self.wake_up = (
+            self.key(self.kept.wake_up) if self.kept and self.kept.wake_up else self.own(f"{entity}:wake")
         )
         self.history = self.own(f"{entity}:history:")
         self.ended, self.ending = self.own(f"{entity}:ended"), self.own(f"{entity}:ending")
@@ -107,7 +107,7 @@ class Layout:
             return None
         index, entering = self.declared[lease.index], rules.entering
         is_exact = index.states == {entering.source} and not entering.when and not entering.where
-        return lease.index if is_exact and index.score == lease.oldest_by and lease.first else None
+        return lease.index if is_exact and index.score == lease.oldest_by and lease.claim_order else None
 
     @property
     def has_needs(self) -> bool:
@@ -121,11 +121,11 @@ class Layout:
         lease, field = self.rules.lease, self.rules.rank_field
         if lease is None:
             return []
-        if not lease.first or field is None:
+        if not lease.claim_order or field is None:
             key = self.own(f"{self.lifecycle.entity}:free")
             return [Rank(key, "", 0, (f"{key}:", ""))]
         found = []
-        for value in lease.first:
+        for value in lease.claim_order:
             word = self.word(field, value)
             if self.free is None:
                 key = self.own(f"{self.lifecycle.entity}:free:{word}")
@@ -201,10 +201,10 @@ class Layout:
     @cached_property
     def ceiling_keys(self) -> list[str] | None:
         """The keys of the index that has a ceiling, where the spec names it."""
-        refuses = self.lifecycle.refuses
-        if refuses is None or refuses.index not in self.declared:
+        ceiling = self.lifecycle.ceiling
+        if ceiling is None or ceiling.index not in self.declared:
             return None
-        return [*self._index_keys(self.declared[refuses.index], set(self.lifecycle.states), {})]
+        return [*self._index_keys(self.declared[ceiling.index], set(self.lifecycle.states), {})]
 
     def unique_pattern(self, name: str) -> Pattern:
         """Return the keys under which the values of a unique field are."""
@@ -245,7 +245,7 @@ def _states_of(lifecycle: Lifecycle, clock: Clock) -> set[int]:
     change = clock.change
     if isinstance(change, Transition):
         return {change.source}
-    return {*change.states} if isinstance(change, Shift) else {*lifecycle.deletable}
+    return {*change.states} if isinstance(change, Update) else {*lifecycle.deletable}
 
 
 def _where_of(clock: Clock) -> Mapping[str, int]:

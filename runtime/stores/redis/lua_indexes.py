@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.model.lifecycles import Index, Lease
-from runtime.stores.redis.codec import SIGNATURE, Codec
-from runtime.stores.redis.layout import Layout
+from runtime.stores.redis.codec import SIGNATURE, HashCodec
+from runtime.stores.redis.layout import KeyLayout
 from runtime.stores.redis.lua_text import concatenate, to_lua
 from runtime.stores.semantics.rules import Clock
 
@@ -14,7 +14,7 @@ from runtime.stores.semantics.rules import Clock
 class LuaIndexes:
     """Renders the indexes of one lifecycle."""
 
-    def __init__(self, layout: Layout, codec: Codec[Any]) -> None:
+    def __init__(self, layout: KeyLayout, codec: HashCodec[Any]) -> None:
         self._layout, self._rules, self._codec = layout, layout.rules, codec
         self._lifecycle = layout.lifecycle
         self._indexes: list[str] = []
@@ -111,7 +111,7 @@ class LuaIndexes:
             found.append(more)
         if entering.when or entering.where:
             found.append(f"M.fits(M.change_of({to_lua(entering.name)}), r)")
-        if rules.rank_field is None or not lease.first:
+        if rules.rank_field is None or not lease.claim_order:
             return self._add(" and ".join(found), to_lua(layout.ranks[0].key), age)
         by_word = to_lua({each.word: each.key for each in layout.ranks})
         self._free_keys = f"L.free_keys = {by_word}\n"
@@ -140,15 +140,15 @@ class LuaIndexes:
         self._add(f"{applies} and {at}", to_lua(self._layout.due_key(clock)), f"M.text({at})")
 
     def _add_ceiling(self) -> int | None:
-        refuses, layout = self._lifecycle.refuses, self._layout
-        if refuses is None:
+        ceiling, layout = self._lifecycle.ceiling, self._layout
+        if ceiling is None:
             return None
         if layout.ceiling_keys is not None:
-            if refuses.index == layout.free:
+            if ceiling.index == layout.free:
                 return self.free_place
-            return [name for name in layout.declared if name != layout.free].index(refuses.index) + 1
-        own = to_lua(layout.own(f"{self._lifecycle.entity}:in:{refuses.index}"))
-        return self._add(self._condition(self._rules.indexes[refuses.index]), own, None)
+            return [name for name in layout.declared if name != layout.free].index(ceiling.index) + 1
+        own = to_lua(layout.own(f"{self._lifecycle.entity}:in:{ceiling.index}"))
+        return self._add(self._condition(self._rules.indexes[ceiling.index]), own, None)
 
     def _part_of(self) -> str:
         """Render the function for the signature of a record's needs, and the needs as a list."""

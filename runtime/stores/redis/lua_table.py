@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.model.lifecycles import Backoff, Due, GiveUp, Lease, Shift, Take, Transition
+from runtime.model.lifecycles import Backoff, DeadLetter, Due, Lease, Take, Transition, Update
 from runtime.model.measuring import WINDOW_SLOTS, Counts, Measured
-from runtime.stores.redis.codec import Codec
-from runtime.stores.redis.layout import Layout
+from runtime.stores.redis.codec import HashCodec
+from runtime.stores.redis.layout import KeyLayout
 from runtime.stores.redis.lua_indexes import LuaIndexes
 from runtime.stores.redis.lua_text import Code, render_lazy, to_lua
 from runtime.stores.semantics.clocks import delay
@@ -27,8 +27,8 @@ class LuaTable:
 
     def __init__(
         self,
-        layout: Layout,
-        codec: Codec[Any],
+        layout: KeyLayout,
+        codec: HashCodec[Any],
         measured: Sequence[Measured] = (),
         max_terminal: int = 0,
         packed: Sequence[str] = (),
@@ -97,7 +97,7 @@ class LuaTable:
             "held": layout.held if rules.lease else None,
             "holder": self._holder(),
             "held_by_it": layout.held_by_it,
-            "wakes": layout.wakes,
+            "wake_up": layout.wake_up,
             "listed": {state(each): layout.listed_key(each) for each in lifecycle.states},
             "unique": {name: self._unique(name) for name in rules.unique},
             "unique_names": [*rules.unique],
@@ -146,7 +146,7 @@ class LuaTable:
         """By field that edges take: how a text becomes its value."""
         found: dict[str, Any] = {}
         for change in self._rules.changes.values():
-            for name in change.takes:
+            for name in change.from_request:
                 types = self._rules.types_of(name)
                 if name in self._codec.words:
                     found[name] = {str(number): word for number, word in self._codec.words[name].items()}
@@ -166,7 +166,7 @@ class LuaTable:
     def _archived(self) -> set[int]:
         """The states in which an entity has ended, whether or not it may be given another life."""
         edges = self._rules.edges
-        ends = [(edge, edges[edge.gives_up.transition]) for edge in edges.values() if edge.gives_up]
+        ends = [(edge, edges[edge.dead_letter.transition]) for edge in edges.values() if edge.dead_letter]
         return {*self._lifecycle.terminal, *(end.target for edge, end in ends if end.source == edge.source)}
 
     # Leases.
@@ -217,24 +217,24 @@ class LuaTable:
             "where": {name: self._codec.encode(name, each) for name, each in change.where.items()} or None,
             "stamps": change.stamps or None,
             "sets": {name: self._codec.encode(name, each) for name, each in change.sets.items()} or None,
-            "takes": {name: self._take(each) for name, each in change.takes.items()} or None,
-            "clears": change.clears or None,
+            "from_request": {name: self._take(each) for name, each in change.from_request.items()} or None,
+            "clear": change.clear or None,
         }
-        if isinstance(change, Shift):
-            return render_lazy({**words, "is_shift": True})
+        if isinstance(change, Update):
+            return render_lazy({**words, "is_update": True})
         words |= {
             "source": self._state(change.source),
             "target": self._state(change.target),
             "when": change.when or None,
-            "copies": dict(change.copies) or None,
-            "grows": {
-                name: {"times": growth.times, "most": self._path(growth.most)}
-                for name, growth in change.grows.items()
+            "copy": dict(change.copy) or None,
+            "multiply": {
+                name: {"times": growth.times, "max": self._path(growth.max)}
+                for name, growth in change.multiply.items()
             }
             or None,
-            "counts": change.counts,
-            "waits": self._backoff(change.waits) if change.waits else None,
-            "gives_up": self._give_up(change.gives_up) if change.gives_up else None,
+            "increment": change.increment,
+            "backoff": self._backoff(change.backoff) if change.backoff else None,
+            "dead_letter": self._give_up(change.dead_letter) if change.dead_letter else None,
             "reason": change.reason,
             "columns": self._columns(change),
         }
@@ -247,17 +247,17 @@ class LuaTable:
             "keep_first": take.keep_first or None,
         }
 
-    def _backoff(self, waits: Backoff) -> dict[str, Any]:
+    def _backoff(self, backoff: Backoff) -> dict[str, Any]:
         return {
-            "until_": waits.until,
-            "count": waits.count,
-            "base": self._path(waits.base),
-            "most": self._path(waits.most),
-            "times": self._path(waits.times) if waits.times else None,
-            "jitter": self._path(waits.jitter) if waits.jitter else None,
+            "until_": backoff.until,
+            "count": backoff.count,
+            "base": self._path(backoff.base),
+            "max": self._path(backoff.max),
+            "times": self._path(backoff.times) if backoff.times else None,
+            "jitter": self._path(backoff.jitter) if backoff.jitter else None,
         }
 
-    def _give_up(self, ending: GiveUp) -> dict[str, Any]:
+    def _give_up(self, ending: DeadLetter) -> dict[str, Any]:
         return {
             "name": ending.transition,
             "count": self._path(ending.count),
@@ -301,7 +301,7 @@ class LuaTable:
             if due.after is None or due.after in self._rules.values
             else None,
             "holder_in": None if due.holder_in is None else self._holder_state(due.holder_in),
-            "gives": dict(due.gives),
+            "values": dict(due.values),
             "indexes": indexes,
         }
 
@@ -310,15 +310,15 @@ class LuaTable:
         return self._layout_words(holder).get(state, str(state)) if holder else str(state)
 
     def _ceiling(self) -> dict[str, Any] | None:
-        refuses = self._lifecycle.refuses
-        if refuses is None:
+        ceiling = self._lifecycle.ceiling
+        if ceiling is None:
             return None
         keys = self._layout.ceiling_keys
-        own = self._layout.own(f"{self._lifecycle.entity}:in:{refuses.index}")
+        own = self._layout.own(f"{self._lifecycle.entity}:in:{ceiling.index}")
         return {
-            "most": self._path(refuses.most),
+            "max": self._path(ceiling.max),
             "keys": keys or [own],
-            "command": "ZCARD" if keys and self._layout.declared[refuses.index].score else "SCARD",
+            "command": "ZCARD" if keys and self._layout.declared[ceiling.index].score else "SCARD",
             "index": self._indexes.ceiling_place,
         }
 

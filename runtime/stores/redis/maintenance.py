@@ -9,8 +9,8 @@ from contextlib import suppress
 from runtime.call.conditions import Failure
 from runtime.model.system import Event
 from runtime.observe.log import Log
-from runtime.stores.redis.connection.line import ReplyError
-from runtime.stores.redis.connection.server import Full, Server, Unavailable
+from runtime.stores.redis.connection.client import Full, RedisClient, RedisUnavailable
+from runtime.stores.redis.connection.pipelined_connection import ReplyError
 
 _TRIM_EVERY_S = 30.0
 
@@ -18,10 +18,12 @@ STORE_READY = Event("store_ready", "INFO")
 STORE_UNAVAILABLE = Event("store_unavailable", "WARNING", always=True)
 
 
-class Maintenance:
+class RedisMaintenance:
     """The background of one store."""
 
-    def __init__(self, server: Server, entity: str, lock: str, trim: Callable[[], Awaitable[int]]) -> None:
+    def __init__(
+        self, server: RedisClient, entity: str, lock: str, trim: Callable[[], Awaitable[int]]
+    ) -> None:
         self._server = server
         self._entity = entity
         self._lock = lock
@@ -47,7 +49,7 @@ class Maintenance:
         """Return why the server cannot be used; None when it answers and takes writes."""
         try:
             _, role = await self._server.ask(("PING",), ("ROLE",))
-        except Unavailable as error:
+        except RedisUnavailable as error:
             return f"Redis does not answer ({error})"
         except ReplyError as error:
             return f"Redis refuses to answer ({error})"
@@ -56,7 +58,7 @@ class Maintenance:
     async def _trim_regularly(self) -> None:
         while True:
             await asyncio.sleep(_TRIM_EVERY_S)
-            with suppress(Unavailable, Full, ReplyError, Failure):
+            with suppress(RedisUnavailable, Full, ReplyError, Failure):
                 # Any number may trim at once; the lock only saves them the work.
                 lock = ("SET", self._lock, "1", "NX", "EX", int(_TRIM_EVERY_S / 2))
                 (is_first,) = await self._server.ask(lock)

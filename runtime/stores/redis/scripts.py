@@ -13,11 +13,11 @@ import orjson
 from runtime.stores.redis.lua_table import LuaTable
 from runtime.stores.store import Unstorable
 
-_UPKEEP = "upkeep"
+_MAINTENANCE = "maintenance"
 _PARTS = {
     "create": ("creation",),
     "change": ("due", "changes"),
-    _UPKEEP: ("due", "upkeep"),
+    _MAINTENANCE: ("due", "maintenance"),
 }
 """By operation: the files of its script, and no others: a script makes its functions anew in each call."""
 
@@ -64,7 +64,7 @@ class Script:
             encoded = orjson.dumps(arguments)
         except TypeError:
             raise Unstorable("a text has half a surrogate pair, which the store cannot hold") from None
-        text, digest = self.texts.get(operation) or self.texts[_UPKEEP]
+        text, digest = self.texts.get(operation) or self.texts[_MAINTENANCE]
         return ScriptCall(text, digest, len(keys), (*keys, operation, encoded, *more))
 
 

@@ -19,8 +19,8 @@ from runtime.stores.contract import (
 )
 from runtime.stores.redis.changes import Changes
 from runtime.stores.redis.codec import decode_json, parse_moment
-from runtime.stores.redis.maintenance import Maintenance
-from runtime.stores.redis.wakeups import Wakeups
+from runtime.stores.redis.maintenance import RedisMaintenance
+from runtime.stores.redis.wakeups import RedisWakeups
 from runtime.stores.semantics.leases import equals
 from runtime.stores.semantics.rules import to_moment
 from runtime.stores.store import GuardBreach
@@ -39,8 +39,8 @@ class RedisStore(Changes[Record]):
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self._waiting = {}
-        self._wakeups = Wakeups(self._server, self._layout.wakes if self._rules.lease else None)
-        self._maintenance = Maintenance(self._server, self._entity, self._layout.trimming, self.trim)
+        self._wakeups = RedisWakeups(self._server, self._layout.wake_up if self._rules.lease else None)
+        self._maintenance = RedisMaintenance(self._server, self._entity, self._layout.trimming, self.trim)
 
     async def open(self, log: Log) -> None:
         """Start to listen. A server that is away is waited for in the background."""
@@ -147,7 +147,7 @@ class RedisStore(Changes[Record]):
         await self._answer(self._server.ask(("SADD", self._layout.paused, self._pausable(value))))
 
     async def resume(self, value: int) -> None:
-        wake_up = ("PUBLISH", self._layout.wakes, self._entity)
+        wake_up = ("PUBLISH", self._layout.wake_up, self._entity)
         await self._answer(self._server.ask(("SREM", self._layout.paused, self._pausable(value)), wake_up))
 
     async def paused(self) -> frozenset[int]:

@@ -7,18 +7,18 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
-from runtime.stores.redis.connection.line import Line, LineLost
-from runtime.stores.redis.connection.server import Server, Unavailable
+from runtime.stores.redis.connection.client import RedisClient, RedisUnavailable
+from runtime.stores.redis.connection.pipelined_connection import PipelinedConnection, RedisConnectionLost
 
 _PAUSE_S = 1.0
 """How often those who wait look for themselves where nothing tells them; the pause between two attempts."""
 _CHECK_S = 30.0
 
 
-class Wakeups:
+class RedisWakeups:
     """The subscription of one kind of entity."""
 
-    def __init__(self, server: Server, channel: str | None) -> None:
+    def __init__(self, server: RedisClient, channel: str | None) -> None:
         self._server = server
         self._channel = channel
         self._task: asyncio.Task[None] | None = None
@@ -78,7 +78,7 @@ class Wakeups:
 
     async def _listen(self) -> None:
         while True:
-            with suppress(Unavailable, LineLost):
+            with suppress(RedisUnavailable, RedisConnectionLost):
                 line = await self._server.listen(self._receive)
                 try:
                     await self._follow(line)
@@ -88,7 +88,7 @@ class Wakeups:
             self.announce()
             await asyncio.sleep(_PAUSE_S)
 
-    async def _follow(self, line: Line) -> None:
+    async def _follow(self, line: PipelinedConnection) -> None:
         await line.ask([("SUBSCRIBE", self._channel)])
         self.is_heard = True
         # Whatever was said while nobody listened is made up for by one look.

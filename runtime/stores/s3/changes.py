@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from runtime.call.context import Call
 from runtime.model.kept_in_s3 import KeptInS3
-from runtime.model.lifecycles import Lifecycle, Shift, Transition
+from runtime.model.lifecycles import Lifecycle, Transition, Update
 from runtime.model.system import Event, System
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
@@ -22,11 +22,11 @@ from runtime.stores.s3.codec import Snapshot
 from runtime.stores.s3.conditional_writes import Changed, Draft, Unchanged
 from runtime.stores.s3.context import BucketContext
 from runtime.stores.s3.layout import default_layout
-from runtime.stores.s3.listing import Listing
+from runtime.stores.s3.listing import BucketListing
 from runtime.stores.s3.unique_values import UniqueValues
 from runtime.stores.semantics.clocks import due_at, due_given, is_due, is_in_force
 from runtime.stores.semantics.creation import forgotten_at
-from runtime.stores.semantics.edges import after_shift, take_edge
+from runtime.stores.semantics.edges import after_update, take_edge
 from runtime.stores.semantics.rules import Change, Clock, revised
 from runtime.world import World
 
@@ -75,7 +75,7 @@ class S3Changes(StoreBase[Record]):
         )
         self._writes = self._context.writes
         self._own: OwnWrites[Record] = OwnWrites(self._writes)
-        self._listing: Listing[Record] = Listing(self._context)
+        self._listing: BucketListing[Record] = BucketListing(self._context)
         self._unique = UniqueValues(self._context)
         self._stores = {} if stores is None else stores
         self._stores[lifecycle.entity] = self
@@ -317,9 +317,9 @@ class S3Changes(StoreBase[Record]):
     def _plan(
         self, change: Change, record: Any, given: Given, now: int, owner: str = "", *, is_final: bool = False
     ) -> Plan:
-        """Return what an edge or a shift makes of a record."""
-        if isinstance(change, Shift):
-            return Plan(after_shift(self._rules, change, record, given, now), (change,), given)
+        """Return what an edge or an update makes of a record."""
+        if isinstance(change, Update):
+            return Plan(after_update(self._rules, change, record, given, now), (change,), given)
         new, edges = take_edge(
             self._rules, change, record, given, now, self._world, owner=owner, is_final=is_final
         )
@@ -384,6 +384,6 @@ def _written_fields(changes: Iterable[Change]) -> set[str]:
     """Return the fields that some changes write, whatever they were before."""
     found: set[str] = set()
     for change in changes:
-        found |= {*change.sets, *change.takes, *change.clears}
-        found |= {*change.copies} if isinstance(change, Transition) else set()
+        found |= {*change.sets, *change.from_request, *change.clear}
+        found |= {*change.copy} if isinstance(change, Transition) else set()
     return found

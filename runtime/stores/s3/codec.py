@@ -33,7 +33,7 @@ class Snapshot(Struct, Generic[Record], frozen=True):
     others: Mapping[str, Any] = field(default_factory=dict)
 
 
-class RecordCodec(Generic[Record]):
+class ObjectCodec(Generic[Record]):
     """The encoder and decoder of the objects of one kind of entity."""
 
     def __init__(self, lifecycle: Lifecycle, kept: KeptInS3) -> None:

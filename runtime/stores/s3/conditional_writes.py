@@ -17,7 +17,7 @@ from runtime.model.lifecycles import Lifecycle
 from runtime.stores.contract import Record
 from runtime.stores.s3.client.errors import Away, NotMatched, ObjectError, Unsure
 from runtime.stores.s3.client.objects import Found, Objects
-from runtime.stores.s3.codec import RecordCodec, Snapshot
+from runtime.stores.s3.codec import ObjectCodec, Snapshot
 from runtime.stores.s3.indexes.index_writer import IndexWriter
 from runtime.stores.s3.keys import Keys
 from runtime.stores.s3.large_values import LargeValues
@@ -78,7 +78,7 @@ class ConditionalWrites(Generic[Record]):
         self._world = world
         self._retires = kept.retires
         self.large: LargeValues[Record] = LargeValues(lifecycle, kept, keys, objects)
-        self._codec: RecordCodec[Record] = RecordCodec(lifecycle, kept)
+        self._codec: ObjectCodec[Record] = ObjectCodec(lifecycle, kept)
         self._doubts: OrderedDict[str, set[bytes]] = OrderedDict()
 
     async def read(self, key: str) -> Snapshot[Record] | None:

@@ -16,7 +16,7 @@ from runtime.stores.s3.conditional_writes import Draft, Exists
 from runtime.stores.s3.context import run_together
 from runtime.stores.s3.keys import derived_uuid
 from runtime.stores.s3.leasing import S3Leases
-from runtime.stores.semantics.creation import Begun, begin, ceiling, unique_values
+from runtime.stores.semantics.creation import Begun, begin, read_ceiling, unique_values
 from runtime.stores.semantics.leases import is_in_index
 from runtime.stores.store import GuardBreach
 
@@ -79,7 +79,7 @@ class S3Creation(S3Leases[Record]):
         plans: list[Begun | CreateResult[Record]] = []
         ahead: dict[tuple[str, Any], Record] = {}
         keys: set[str] = set()
-        most = ceiling(rules)
+        most = read_ceiling(rules)
         depth = await self._depth(now) if most is not None else 0
         known = await run_together(records, lambda each: self._look_up(each, now), at_once=_AT_ONCE)
         for record, (stored, is_taken) in zip(records, known, strict=True):
@@ -200,12 +200,12 @@ class S3Creation(S3Leases[Record]):
     # The ceiling.
 
     async def _is_full(self, now: int) -> bool:
-        most = ceiling(self._rules)
+        most = read_ceiling(self._rules)
         return most is not None and await self._depth(now) >= most
 
     async def _depth(self, now: int) -> int:
         return sum(self._is_under_ceiling(each.record) for _, each in await self._scan(now))
 
     def _is_under_ceiling(self, record: Any) -> bool:
-        refuses = self._lifecycle.refuses
-        return refuses is not None and is_in_index(self._rules, self._rules.indexes[refuses.index], record)
+        ceiling = self._lifecycle.ceiling
+        return ceiling is not None and is_in_index(self._rules, self._rules.indexes[ceiling.index], record)

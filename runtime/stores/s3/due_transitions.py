@@ -11,7 +11,7 @@ from runtime.call.context import Call
 from runtime.stores.contract import Record
 from runtime.stores.s3.claims.scan_cursors import ScanCursors
 from runtime.stores.s3.claims.skip_cache import SkipCache
-from runtime.stores.s3.client.listings import Entry
+from runtime.stores.s3.client.listings import ListedObject
 from runtime.stores.s3.codec import Snapshot, Unreadable
 from runtime.stores.s3.context import BucketContext, run_together, to_time
 from runtime.stores.s3.keys import minute
@@ -82,7 +82,7 @@ class DueSearch(Generic[Record]):
         due_since = context.latest_due(self._clock.due)
         latest = minute(due_since)
         is_over = page.token is None
-        found: list[tuple[str, Entry]] = []
+        found: list[tuple[str, ListedObject]] = []
         for line in page.entries:
             hinted = context.keys.hinted(self._index, line.key)
             if hinted is None:
@@ -104,7 +104,7 @@ class DueSearch(Generic[Record]):
             self._cursors.over(shard, due_since)
         return changed
 
-    async def _change(self, key: str, line: Entry, now: datetime, call: Call) -> bool:
+    async def _change(self, key: str, line: ListedObject, now: datetime, call: Call) -> bool:
         """Change an entity if it is due; otherwise its entry is put in order, or left until it is."""
         context, rules, clock = self._context, self._context.rules, self._clock
         try:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, ClassVar
 
 from runtime.model.lifecycles import Due, Lifecycle
 from runtime.observe.log import Log
 from runtime.stores.engine import Engine, EngineContext
-from runtime.stores.s3.client.credentials import Credentials
+from runtime.stores.s3.client.credentials import KeySource
 from runtime.stores.s3.client.errors import Refused
 from runtime.stores.s3.client.objects import Objects
-from runtime.stores.s3.client.place import Place, place_of
+from runtime.stores.s3.client.place import BucketPlace, place_of
 from runtime.stores.s3.layout import default_layout
 from runtime.stores.s3.store import S3Store
 from runtime.stores.store import StoreUnusable
@@ -21,9 +21,16 @@ from runtime.stores.sweeper import Sweep
 class S3Engine(Engine):
     """Entities as objects of a bucket."""
 
+    limits: ClassVar[Mapping[str, str]] = {
+        "create.ceiling": "a bucket has no step over several objects, so entities are counted before one is "
+        "created: processes that create at the same moment may pass the ceiling by as many as they are.",
+        "lease.holder.capacity": "for the same reason, claims of one holder from several processes at the "
+        "same moment may pass its capacity; within a process they are made one after the other.",
+    }
+
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
-        self._buckets: dict[Place, Objects] = {}
+        self._buckets: dict[BucketPlace, Objects] = {}
         self._together: dict[str, Any] = {}
         """The stores by entity, which look at each other."""
 
@@ -33,7 +40,7 @@ class S3Engine(Engine):
         place = place_of(layout, context.values)
         if place not in self._buckets:
             try:
-                self._buckets[place] = Objects(place, Credentials(context.values))
+                self._buckets[place] = Objects(place, KeySource(context.values))
             except Refused as error:
                 raise StoreUnusable(str(error)) from None
         return S3Store(

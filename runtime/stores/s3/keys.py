@@ -36,7 +36,7 @@ def derived_uuid(text: str) -> str:
     return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:32]}"
 
 
-class Pattern:
+class ObjectKeyPattern:
     """Keys of one kind: made from a record, and taken apart again."""
 
     def __init__(self, text: str) -> None:
@@ -76,9 +76,9 @@ class Keys:
     def __init__(self, lifecycle: Lifecycle, kept: KeptInS3) -> None:
         self._key = lifecycle.key
         self._shard = kept.shard
-        self.object = Pattern(kept.object)
+        self.object = ObjectKeyPattern(kept.object)
         self.indexes = {name: _Index(each) for name, each in kept.indexes.items()}
-        self._large = Pattern(kept.large.object) if kept.large else None
+        self._large = ObjectKeyPattern(kept.large.object) if kept.large else None
         self.checkpoint = kept.repairs.mark if kept.repairs else None
         """Where it stands when the last repair was."""
         digits = kept.shard.digits if kept.shard else 0
@@ -164,7 +164,7 @@ class Keys:
 
 class _Index:
     def __init__(self, index: KeyIndex) -> None:
-        self.pattern = Pattern(index.key)
+        self.pattern = ObjectKeyPattern(index.key)
         self.states: Collection[int] = index.states
         self.at = index.at
 

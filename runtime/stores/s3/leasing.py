@@ -14,9 +14,9 @@ from runtime.model.json_text import NotJson, decode_json
 from runtime.model.lifecycles import Transition
 from runtime.stores.contract import NOTHING, Backlog, ExchangeResult, LeaseProof, LeaseSettlement, Record
 from runtime.stores.s3.changes import Plan, S3Changes
+from runtime.stores.s3.claims.claim_request import ClaimRequest
 from runtime.stores.s3.claims.indexed_claims import IndexedClaims
 from runtime.stores.s3.claims.table_claims import TableClaims
-from runtime.stores.s3.claims.wish import ClaimWish
 from runtime.stores.s3.client.errors import Away, NotMatched, ObjectError
 from runtime.stores.s3.client.objects import Found
 from runtime.stores.s3.codec import Snapshot, Unreadable
@@ -175,18 +175,18 @@ class S3Leases(S3Changes[Record]):
         if count <= 0:
             return []
         paused = await self.paused() if self._rules.rank_field is not None else frozenset[int]()
-        wish = ClaimWish(owner, offered, where, paused, call)
-        claims = self._table if self._layout.polls is None else self._claims_for(wish)
-        claimed = await claims.claim(wish, count)
+        request = ClaimRequest(owner, offered, where, paused, call)
+        claims = self._table if self._layout.polls is None else self._claims_for(request)
+        claimed = await claims.claim(request, count)
         if claimed or getattr(claims, "is_behind", False):
             self._pause_s = _FIRST_PAUSE_S
         return [await self._writes.large.load(each.record) for each in claimed]
 
-    def _claims_for(self, wish: ClaimWish) -> IndexedClaims[Record]:
-        """Return the search for what a wish is about; each remembers what it need not look at again."""
+    def _claims_for(self, request: ClaimRequest) -> IndexedClaims[Record]:
+        """Return the search for what a request is about; each remembers what it need not look at again."""
         shard = self._layout.shard
-        named = wish.where.get(shard.field) if shard is not None else None
-        kind = (named, wish.offered)
+        named = request.where.get(shard.field) if shard is not None else None
+        kind = (named, request.offered)
         claims = self._claims.get(kind)
         if claims is None:
             shards = None if named is None else (str(named),)
@@ -195,7 +195,9 @@ class S3Leases(S3Changes[Record]):
                 self._claims.popitem(last=False)
         return claims
 
-    async def _lease_out(self, key: str, found: Snapshot[Record], wish: ClaimWish) -> Snapshot[Record] | None:
+    async def _lease_out(
+        self, key: str, found: Snapshot[Record], request: ClaimRequest
+    ) -> Snapshot[Record] | None:
         """Lease an entity that was just read; None where another one was faster."""
         rules, edge, now = self._rules, self._rules.entering, self._now()
         assert edge is not None
@@ -207,13 +209,13 @@ class S3Leases(S3Changes[Record]):
             # What is found after a lost race is for the next look.
             if record is not found.record:
                 return None
-            new, edges = take_edge(rules, edge, record, NOTHING, now, self._world, owner=wish.owner)
+            new, edges = take_edge(rules, edge, record, NOTHING, now, self._world, owner=request.owner)
             return Plan(new, edges)
 
         def is_mine(wanted: Record, other: Record) -> bool:
             return token is not None and getattr(wanted, token) == getattr(other, token) is not None
 
-        result = await self._apply(key, decide, wish.call, now, known=found, once=True, is_mine=is_mine)
+        result = await self._apply(key, decide, request.call, now, known=found, once=True, is_mine=is_mine)
         if not isinstance(result, Changed):
             return None
         self._own.keep(key, result.after)
@@ -272,7 +274,7 @@ class S3Leases(S3Changes[Record]):
         return state
 
     def _require_ending(self, edge: Change) -> None:
-        if not isinstance(edge, Transition) or edge.gives_up is None:
+        if not isinstance(edge, Transition) or edge.dead_letter is None:
             raise GuardBreach(f"{edge.name} is never the last try of a {self._entity}")
 
     # Waiting.

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple
 
 from runtime.stores.bucket_store import BucketPage, ShardSize, Sizes, VersionOf
 from runtime.stores.contract import Cursor, Record
-from runtime.stores.s3.client.listings import Entry
+from runtime.stores.s3.client.listings import ListedObject
 from runtime.stores.s3.client.objects import Version
 from runtime.stores.s3.codec import Snapshot, Unreadable
 from runtime.stores.s3.context import AT_ONCE, BucketContext, run_together, to_time
@@ -22,7 +22,7 @@ _PAGE = 1000
 _REMEMBERED = 5000
 _LEAST_AT_ONCE = 4
 """Objects of a shard that are read together while others are, too."""
-Place = tuple[int, str]
+BucketPlace = tuple[int, str]
 """The place of an entity in a listing: its time, negative where the newest come first, and its key."""
 
 
@@ -40,13 +40,13 @@ class Query(NamedTuple):
 class _Seen(NamedTuple, Generic[Record]):
     """What an object was found to be: an entity, nothing that can be read as one, or gone."""
 
-    line: Entry
+    line: ListedObject
     key: str
     found: Snapshot[Record] | None
     is_unreadable: bool
 
 
-class Listing(Generic[Record]):
+class BucketListing(Generic[Record]):
     """The entities of one kind."""
 
     def __init__(self, context: BucketContext[Record]) -> None:
@@ -90,7 +90,7 @@ class Listing(Generic[Record]):
         lines = await self._lines(named)
         # An object is written at the time that it says, or a little later: the last ones written come first.
         lines.sort(key=lambda line: line.changed, reverse=True)
-        found: list[tuple[Place, Record]] = []
+        found: list[tuple[BucketPlace, Record]] = []
         unreadable: list[tuple[datetime, str]] = []
         step = min(max(2 * wanted, 32), _PAGE)
         for start in range(0, len(lines), step):
@@ -114,7 +114,7 @@ class Listing(Generic[Record]):
         page.unreadable = unreadable
         return page
 
-    def _is_wanted(self, place: Place, record: Record, query: Query) -> bool:
+    def _is_wanted(self, place: BucketPlace, record: Record, query: Query) -> bool:
         at = abs(place[0])
         if query.after is not None:
             begin = -query.after.at if query.newest_first else query.after.at
@@ -126,7 +126,7 @@ class Listing(Generic[Record]):
             return False
         return equals(record, query.equal)
 
-    def _is_complete(self, found: list[tuple[Place, Record]], query: Query, line: Entry) -> bool:
+    def _is_complete(self, found: list[tuple[BucketPlace, Record]], query: Query, line: ListedObject) -> bool:
         """Whether the last of a page changed after everything that has not been read yet."""
         by = self._rules.lifecycle.listed_by
         if not query.newest_first or by not in self._rules.stamps:
@@ -134,7 +134,7 @@ class Listing(Generic[Record]):
         last = to_time(abs(found[-1][0][0]))
         return (last - line.changed).total_seconds() > 1 + self._context.skew_s
 
-    def place(self, record: Record, *, newest_first: bool) -> Place:
+    def place(self, record: Record, *, newest_first: bool) -> BucketPlace:
         """Return where a record is in a listing."""
         by = self._rules.lifecycle.listed_by
         at = (to_moment(getattr(record, by)) or 0) if by else 0
@@ -204,16 +204,16 @@ class Listing(Generic[Record]):
 
     # Objects.
 
-    async def _lines(self, shard: str | None) -> list[Entry]:
+    async def _lines(self, shard: str | None) -> list[ListedObject]:
         """List the objects of one shard, or of all of them."""
         shards = [each for each in self._context.keys.shards if shard in (None, each)]
 
-        async def list_shard(each: str) -> list[Entry]:
+        async def list_shard(each: str) -> list[ListedObject]:
             return [line async for lines in self._pages(each) for line in lines]
 
         return [line for lines in await run_together(shards, list_shard) for line in lines]
 
-    async def _pages(self, shard: str) -> AsyncIterator[Sequence[Entry]]:
+    async def _pages(self, shard: str) -> AsyncIterator[Sequence[ListedObject]]:
         prefix = self._context.keys.prefix(shard)
         token: str | None = None
         while True:
@@ -222,7 +222,7 @@ class Listing(Generic[Record]):
             if (token := page.token) is None:
                 return
 
-    async def _look(self, line: Entry) -> _Seen[Record]:
+    async def _look(self, line: ListedObject) -> _Seen[Record]:
         etag, snapshot = self._cache.get(line.key, ("", None))
         key = self._context.keys.key_of(line.key)
         if key is None:

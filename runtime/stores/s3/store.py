@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from runtime.call.conditions import Condition
 from runtime.call.context import Call
-from runtime.model.lifecycles import Shift
+from runtime.model.lifecycles import Update
 from runtime.model.system import Event
 from runtime.observe.log import Log
 from runtime.stores.bucket_store import BucketPage, Sizes, VersionOf
@@ -176,7 +176,9 @@ class S3Store(S3Creation[Record]):
         with self._context.failures(key):
             known = await self._require(key, now, call)
             # Owners of leases and those who beat write again and again: what they wrote last spares a read.
-            is_own = known is None and (lease is not None or any(isinstance(each, Shift) for each in changes))
+            is_own = known is None and (
+                lease is not None or any(isinstance(each, Update) for each in changes)
+            )
             result = await self._apply(key, decide, call, now, known=known, noted=noted, is_own=is_own)
         if isinstance(result, Changed):
             return Transitioned(True, rules.state(result.after.record))

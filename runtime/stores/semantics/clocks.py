@@ -62,8 +62,8 @@ def batch_size(rules: Rules, due: Due) -> int:
 
 
 def due_given(due: Due, record: Any) -> dict[str, str]:
-    """`gives`: what a change takes when the clock drives it; `{name}` in a text is a field of the record."""
-    return {name: text.format_map(_Fields(record)) for name, text in due.gives.items()}
+    """`values`: what a change takes when the clock drives it; `{name}` in a text is a field of the record."""
+    return {name: text.format_map(_Fields(record)) for name, text in due.values.items()}
 
 
 class _Fields(dict[str, Any]):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from runtime.model.lifecycles import Transition
-from runtime.stores.semantics.edges import Step, applies, take_steps
+from runtime.stores.semantics.edges import EdgeStep, applies, take_steps
 from runtime.stores.semantics.rules import Change, Rules, to_microseconds
 from runtime.stores.store import GuardBreach
 from runtime.world import World
@@ -18,7 +18,7 @@ class Begun(NamedTuple):
     """A new entity: its first record, and the edges that its creator takes, each with the record after it."""
 
     created: Any
-    steps: tuple[Step, ...]
+    steps: tuple[EdgeStep, ...]
 
     @property
     def record(self) -> Any:
@@ -46,10 +46,10 @@ def created(rules: Rules, record: Any, now: int) -> Any:
     """Return the first record of an entity: fills, copies, initial state, stamps, and no lease."""
     lifecycle = rules.lifecycle
     made: dict[str, Any] = {}
-    if lifecycle.fills:
+    if lifecycle.defaults:
         made |= _filled(rules, record)
-    if lifecycle.copies:
-        for name, other in lifecycle.copies.items():
+    if lifecycle.copy:
+        for name, other in lifecycle.copy.items():
             made[name] = made[other] if other in made else getattr(record, other)
     made |= {name: rules.unset(name) for name in rules.unique if getattr(record, name) == ""}
     if rules.lease is not None:
@@ -76,10 +76,10 @@ def unique_until(rules: Rules, name: str, now: int) -> int | None:
     return None if seconds is None else now + to_microseconds(float(rules.values[seconds]))
 
 
-def ceiling(rules: Rules) -> int | None:
+def read_ceiling(rules: Rules) -> int | None:
     """Return how many the index of the ceiling may hold; None where there is no limit."""
-    refuses = rules.lifecycle.refuses
-    return (int(rules.values[refuses.most]) or None) if refuses is not None else None
+    ceiling = rules.lifecycle.ceiling
+    return (int(rules.values[ceiling.max]) or None) if ceiling is not None else None
 
 
 def is_deletable(rules: Rules, record: Any, expected: int) -> bool:
@@ -104,8 +104,8 @@ def forgotten_at(rules: Rules, now: int) -> int | None:
 
 
 def _filled(rules: Rules, record: Any) -> dict[str, Any]:
-    """`fills`: the variable of another field's value, for a field that was not given."""
-    fills = rules.lifecycle.fills.items()
+    """`defaults`: the variable of another field's value, for a field that was not given."""
+    fills = rules.lifecycle.defaults.items()
     unset = {name: fill for name, fill in fills if getattr(record, name) is None}
     return {name: rules.values[fill.of[getattr(record, fill.by)]] for name, fill in unset.items()}
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from runtime.model.lifecycles import Backoff, GiveUp, Shift, Take, Transition
+from runtime.model.lifecycles import Backoff, DeadLetter, Take, Transition, Update
 from runtime.stores.semantics.leases import lease_writes
 from runtime.stores.semantics.rules import Change, Rules, to_microseconds
 from runtime.stores.store import Unstorable
@@ -18,7 +18,7 @@ LONGEST_WAIT_S = 10 * 365 * 86400.0
 _LARGEST_POWER = 1024.0
 
 
-class Step(NamedTuple):
+class EdgeStep(NamedTuple):
     """One edge, and the record after it."""
 
     edge: Transition
@@ -74,7 +74,7 @@ def applies(rules: Rules, change: Change, record: Any) -> bool:
 
 def needs_proof(rules: Rules, change: Change, actor: str) -> bool:
     """Whether an actor needs the proof of a lease: for what the owner does while it goes on."""
-    if isinstance(change, Shift):
+    if isinstance(change, Update):
         return change.fenced
     lease, entering = rules.lease, rules.entering
     return bool(lease and entering and change.source == lease.state and actor in entering.actors)
@@ -85,7 +85,7 @@ def is_of_clock(rules: Rules, change: Change, actor: str) -> bool:
     dues = [change.due, change.also_due] if isinstance(change, Transition) else [change.due]
     if not any(due is not None and due.by == actor for due in dues):
         return False
-    if isinstance(change, Shift):
+    if isinstance(change, Update):
         return True
     return rules.lease is not None and change.source == rules.lease.state
 
@@ -95,7 +95,7 @@ def only_ends_failures(rules: Rules, change: Change, actor: str) -> bool:
     if not isinstance(change, Transition):
         return False
     edges = rules.edges.values()
-    ends = [each for each in edges if each.gives_up and each.gives_up.transition == change.name]
+    ends = [each for each in edges if each.dead_letter and each.dead_letter.transition == change.name]
     failing = [each for each in ends if each.target == change.source]
     if not any(actor in each.actors for each in failing):
         return False
@@ -106,7 +106,7 @@ def only_ends_failures(rules: Rules, change: Change, actor: str) -> bool:
 # What follows: giving up.
 
 
-def is_exhausted(rules: Rules, end: GiveUp, record: Any, *, is_counted: bool) -> bool:
+def is_exhausted(rules: Rules, end: DeadLetter, record: Any, *, is_counted: bool) -> bool:
     """Whether an entity has failed too often; `is_counted` says that the last failure is in the count."""
     failures = rules.number(record, end.count) - (rules.number(record, end.less) if end.less else 0)
     limit = rules.number(record, end.limit)
@@ -139,20 +139,20 @@ def take_steps(
     *,
     owner: str = "",
     is_final: bool = False,
-) -> tuple[Step, ...]:
+) -> tuple[EdgeStep, ...]:
     """Return each edge that is taken, with the record after it."""
-    ending = edge.gives_up
+    ending = edge.dead_letter
     if ending is None:
-        return (Step(edge, after_edge(rules, edge, record, given, now, world, owner)),)
+        return (EdgeStep(edge, after_edge(rules, edge, record, given, now, world, owner)),)
     end = rules.edges[ending.transition]
     if end.source == edge.source:
-        is_counted = edge.counts != ending.count
+        is_counted = edge.increment != ending.count
         if is_final or is_exhausted(rules, ending, record, is_counted=is_counted):
             edge = end
-        return (Step(edge, after_edge(rules, edge, record, given, now, world, owner)),)
-    first = Step(edge, after_edge(rules, edge, record, given, now, world, owner))
+        return (EdgeStep(edge, after_edge(rules, edge, record, given, now, world, owner)),)
+    first = EdgeStep(edge, after_edge(rules, edge, record, given, now, world, owner))
     if is_final or is_exhausted(rules, ending, first.record, is_counted=True):
-        return (first, Step(end, after_edge(rules, end, first.record, given, now, world, owner)))
+        return (first, EdgeStep(end, after_edge(rules, end, first.record, given, now, world, owner)))
     return (first,)
 
 
@@ -173,54 +173,54 @@ def after_edge(
     made: dict[str, Any] = {rules.lifecycle.status: edge.target}
     if rules.lease is not None:
         lease_writes(rules, rules.lease, edge, record, owner, now, world, made)
-    if edge.counts is not None:
-        made[edge.counts] = count(record, edge.counts)
+    if edge.increment is not None:
+        made[edge.increment] = count(record, edge.increment)
     if rules.waits:
         _end_waits(rules, edge, now, made)
-    if edge.waits is not None:
-        made[edge.waits.until] = wait_until(rules, edge, edge.waits, record, now, world)
+    if edge.backoff is not None:
+        made[edge.backoff.until] = wait_until(rules, edge, edge.backoff, record, now, world)
     for name in edge.stamps:
         made[name] = rules.time_value(name, now)
     if edge.sets:
         made.update(edge.sets)
-    if edge.copies:
-        made.update({name: getattr(record, other) for name, other in edge.copies.items()})
-    if edge.takes:
-        for name, take in edge.takes.items():
+    if edge.copy:
+        made.update({name: getattr(record, other) for name, other in edge.copy.items()})
+    if edge.from_request:
+        for name, take in edge.from_request.items():
             made[name] = take_value(rules, name, take, record, given)
-    if edge.grows:
-        made.update({name: grow(rules, edge, name, record) for name in edge.grows})
-    if edge.clears:
-        made.update({name: rules.unset(name) for name in edge.clears})
+    if edge.multiply:
+        made.update({name: grow(rules, edge, name, record) for name in edge.multiply})
+    if edge.clear:
+        made.update({name: rules.unset(name) for name in edge.clear})
     return replace(record, **made)
 
 
-def after_shift(rules: Rules, shift: Shift, record: Any, given: Mapping[str, Any], now: int) -> Any:
+def after_update(rules: Rules, update: Update, record: Any, given: Mapping[str, Any], now: int) -> Any:
     """Return the record after a change that leaves its state."""
     now = rules.moment_after(record, now)
-    made: dict[str, Any] = {name: rules.time_value(name, now) for name in shift.stamps}
-    made.update(shift.sets)
-    for name, take in shift.takes.items():
+    made: dict[str, Any] = {name: rules.time_value(name, now) for name in update.stamps}
+    made.update(update.sets)
+    for name, take in update.from_request.items():
         made[name] = take_value(rules, name, take, record, given)
-    for name in shift.clears:
+    for name in update.clear:
         made[name] = rules.unset(name)
     return replace(record, **made)
 
 
 def count(record: Any, name: str) -> int:
-    """`counts`: one more than before."""
+    """`increment`: one more than before."""
     return (getattr(record, name) or 0) + 1
 
 
 def grow(rules: Rules, edge: Transition, name: str, record: Any) -> int:
-    """`grows`: so many times as much, rounded up, to at most what the variable says."""
-    growth = edge.grows[name]
+    """`multiply`: so many times as much, rounded up, to at most what the variable says."""
+    growth = edge.multiply[name]
     grown = math.ceil((getattr(record, name) or 0) * growth.times)
-    return int(min(grown, float(rules.values[growth.most])))
+    return int(min(grown, float(rules.values[growth.max])))
 
 
 def take_value(rules: Rules, name: str, take: Take, record: Any, given: Mapping[str, Any]) -> Any:
-    """`takes`: what the request says, its default for an empty one; with `keep_first`, what there is."""
+    """`from_request`: what the request says, or its default; with `keep_first`, what there is."""
     if take.keep_first and not rules.is_unset(name, kept := getattr(record, name)):
         return kept
     return given_value(rules, name, take, given)
@@ -234,27 +234,27 @@ def given_value(rules: Rules, name: str, take: Take, given: Mapping[str, Any]) -
     return rules.unset(name) if value is None else _typed(rules, name, value)
 
 
-def wait_until(rules: Rules, edge: Transition, waits: Backoff, record: Any, now: int, world: World) -> Any:
-    """`waits`: the end of the backoff; unset where there is none and an index holds back by the field."""
-    wait = to_microseconds(backoff_s(rules, edge, waits, record, world))
-    if wait <= 0 and waits.until == rules.held_back_by:
-        return rules.unset(waits.until)
-    return rules.time_value(waits.until, now + wait)
+def wait_until(rules: Rules, edge: Transition, backoff: Backoff, record: Any, now: int, world: World) -> Any:
+    """`backoff`: the end of the backoff; unset where there is none and an index holds back by the field."""
+    wait = to_microseconds(backoff_s(rules, edge, backoff, record, world))
+    if wait <= 0 and backoff.until == rules.held_back_by:
+        return rules.unset(backoff.until)
+    return rules.time_value(backoff.until, now + wait)
 
 
-def backoff_s(rules: Rules, edge: Transition, waits: Backoff, record: Any, world: World) -> float:
+def backoff_s(rules: Rules, edge: Transition, backoff: Backoff, record: Any, world: World) -> float:
     """Return the seconds of a backoff: longer by a factor each time, with jitter, to the most at most."""
-    failures: int = getattr(record, waits.count) or 0
-    if edge.counts != waits.count:
+    failures: int = getattr(record, backoff.count) or 0
+    if edge.increment != backoff.count:
         failures = max(failures - 1, 0)
-    base, most = _seconds(rules, record, waits.base), _seconds(rules, record, waits.most)
-    factor = rules.number(record, waits.times) if waits.times else 2.0
+    base, most = _seconds(rules, record, backoff.base), _seconds(rules, record, backoff.max)
+    factor = rules.number(record, backoff.times) if backoff.times else 2.0
     wait: float
     try:
         wait = min(base * factor ** min(float(failures), _LARGEST_POWER), most)
     except OverflowError:
         wait = most
-    if waits.jitter and (jitter := rules.number(record, waits.jitter)):
+    if backoff.jitter and (jitter := rules.number(record, backoff.jitter)):
         wait = min(wait * world.uniform(1 - jitter, 1 + jitter), most)
     return min(max(0.0, wait), LONGEST_WAIT_S)
 
@@ -265,7 +265,7 @@ def _end_waits(rules: Rules, edge: Transition, now: int, made: dict[str, Any]) -
     A time that orders claims stays: an entity is as old as before.
     """
     for until, state in rules.waits.items():
-        if until == rules.not_before or (edge.waits is not None and edge.waits.until == until):
+        if until == rules.not_before or (edge.backoff is not None and edge.backoff.until == until):
             continue
         is_over = edge.target == state and until != rules.held_back_by
         made[until] = rules.time_value(until, now) if is_over else rules.unset(until)

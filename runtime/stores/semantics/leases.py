@@ -120,12 +120,12 @@ def free_at(rules: Rules, record: Any) -> int:
 
 
 def claim_rank(rules: Rules, record: Any) -> int | None:
-    """Return the place of a record's value in `first`; None for a value that is never served."""
+    """Return the place of a record's value in `claim_order`; None for a value that is never served."""
     lease = rules.lease
-    if lease is None or rules.rank_field is None or not lease.first:
+    if lease is None or rules.rank_field is None or not lease.claim_order:
         return 0
     value = getattr(record, rules.rank_field)
-    return lease.first.index(value) if value in lease.first else None
+    return lease.claim_order.index(value) if value in lease.claim_order else None
 
 
 def claim_age(rules: Rules, record: Any) -> int:

@@ -11,14 +11,14 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import replace
 
-from runtime.model.lifecycles import Due, Index, Lifecycle, Shift, Transition
+from runtime.model.lifecycles import Due, Index, Lifecycle, Transition, Update
 from runtime.stores.semantics.placement import index_fields, read_placement
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _EMPTY: Mapping[type, object] = {str: "", bytes: b"", bool: False, int: 0, float: 0.0, tuple: (), list: []}
 
-Change = Transition | Shift
+Change = Transition | Update
 
 
 class Clock(Struct, frozen=True):
@@ -45,7 +45,7 @@ class Rules:
         """Fields whose times are datetimes; other times are milliseconds since the epoch."""
         self.key, self.state = attrgetter(lifecycle.key), attrgetter(lifecycle.status)
         self.edges = {each.name: each for each in (*lifecycle.edges.values(), *lifecycle.by_name)}
-        self.changes: dict[str, Change] = {**self.edges, **lifecycle.shifts}
+        self.changes: dict[str, Change] = {**self.edges, **lifecycle.updates}
         placed = read_placement(lifecycle)
         self.unique, self.indexes, self.trace = placed.unique, placed.indexes, placed.trace
         self.retained_s = float(values[placed.retained_s]) if placed.retained_s else None
@@ -56,8 +56,8 @@ class Rules:
         )
         named = index_fields(self.leased_index) if self.leased_index else ()
         self.rank_field: str | None = named[0] if named else None
-        """The field whose values are served in the order of `first`."""
-        self.waits = {edge.waits.until: edge.target for edge in self.edges.values() if edge.waits}
+        """The field whose values are served in the order of `claim_order`."""
+        self.waits = {edge.backoff.until: edge.target for edge in self.edges.values() if edge.backoff}
         """Times until which entities wait, and the state in which they do."""
         self.not_before = self._not_before()
         self.held_back_by = self.leased_index.only_unless if self.leased_index else None
@@ -153,7 +153,7 @@ class Rules:
         for change in self.changes.values():
             found |= {*change.stamps}
             if isinstance(change, Transition):
-                found |= {*change.grows, *([change.counts] if change.counts else [])}
+                found |= {*change.multiply, *([change.increment] if change.increment else [])}
         if lease is not None:
             found |= {each for each in (lease.owner, lease.expires, lease.fence, lease.token) if each}
             found |= {each for each in (lease.oldest_by, lease.renewed, lease.only) if each}
@@ -165,15 +165,15 @@ class Rules:
     @property
     def named(self) -> frozenset[str]:
         """All fields that the lifecycle names, which a record must have."""
-        found = {*self.lifecycle.creation_stamps, *self.lifecycle.copies, *self.lifecycle.copies.values()}
+        found = {*self.lifecycle.creation_stamps, *self.lifecycle.copy, *self.lifecycle.copy.values()}
         found |= {self.lifecycle.key, self.lifecycle.status}
         found |= {self.lifecycle.revision} if self.lifecycle.revision else set()
         for change in self.changes.values():
-            found |= {*change.stamps, *change.sets, *change.takes, *change.clears, *change.where}
+            found |= {*change.stamps, *change.sets, *change.from_request, *change.clear, *change.where}
             if isinstance(change, Transition):
-                found |= {*change.when, *change.copies, *change.copies.values(), *change.grows}
-                found |= {change.counts} if change.counts else set()
-                found |= {change.waits.until, change.waits.count} if change.waits else set()
+                found |= {*change.when, *change.copy, *change.copy.values(), *change.multiply}
+                found |= {change.increment} if change.increment else set()
+                found |= {change.backoff.until, change.backoff.count} if change.backoff else set()
         if (lease := self.lease) is not None:
             own = (lease.owner, lease.expires, lease.fence, lease.oldest_by, lease.renewed, lease.token)
             found |= {each for each in own if each}
@@ -217,7 +217,7 @@ def _entering(lifecycle: Lifecycle) -> Transition | None:
 
 
 def _clocks(lifecycle: Lifecycle) -> Iterator[tuple[Change | None, Due]]:
-    changes: list[Change] = [*lifecycle.edges.values(), *lifecycle.by_name, *lifecycle.shifts.values()]
+    changes: list[Change] = [*lifecycle.edges.values(), *lifecycle.by_name, *lifecycle.updates.values()]
     for change in changes:
         also = change.also_due if isinstance(change, Transition) else None
         yield from ((change, due) for due in (change.due, also) if due is not None)

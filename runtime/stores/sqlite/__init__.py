@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.stores.sqlite.file import File, Unavailable
+from runtime.stores.sqlite.database import FileUnavailable, SqliteDatabase
 from runtime.stores.sqlite.store import SqliteStore
 
-__all__ = ["File", "SqliteStore", "Unavailable"]
+__all__ = ["FileUnavailable", "SqliteDatabase", "SqliteStore"]

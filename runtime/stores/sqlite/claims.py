@@ -24,7 +24,7 @@ class RowClaims:
 
     def candidates(self, now: int, offered: frozenset[str] | None, paused: Collection[int]) -> Iterator[str]:
         """Iterate over the keys that an owner is able to run, in claim order."""
-        for rank in self._lease.first or (None,):
+        for rank in self._lease.claim_order or (None,):
             if rank is None or rank not in paused:
                 parts = [self._part(now, *given) for given in self._parts(rank, offered)]
                 yield from (key for *_, key in (parts[0] if len(parts) == 1 else heapq.merge(*parts)))
@@ -32,7 +32,7 @@ class RowClaims:
     def sizes(self, now: int) -> dict[int, tuple[int, int]]:
         """Return by rank how many can be claimed, and the time of the oldest."""
         found = {}
-        for number, rank in enumerate(self._lease.first or (None,)):
+        for number, rank in enumerate(self._lease.claim_order or (None,)):
             given = {"now": now // self._unit, "rank": rank}
             if "backlog" in self._rows.statements:
                 count, oldest = self._rows.execute("backlog", given).fetchone()

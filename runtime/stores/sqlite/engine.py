@@ -9,7 +9,7 @@ from typing import Any
 from runtime.model.lifecycles import Lifecycle
 from runtime.observe.log import Log
 from runtime.stores.engine import Engine, EngineContext
-from runtime.stores.sqlite.file import File
+from runtime.stores.sqlite.database import SqliteDatabase
 from runtime.stores.sqlite.migrations import read_migrations
 from runtime.stores.sqlite.store import SqliteStore
 
@@ -19,13 +19,13 @@ class SqliteEngine(Engine):
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
-        self._files: dict[str, File] = {}
+        self._files: dict[str, SqliteDatabase] = {}
 
     def make_store(self, lifecycle: Lifecycle, record: type[Any]) -> SqliteStore[Any]:
         context, kept = self.context, lifecycle.in_sqlite
         assert kept is not None
         path = str(context.values[kept.path])
-        file = self._files.setdefault(path, File(Path(path)))
+        file = self._files.setdefault(path, SqliteDatabase(Path(path)))
         bound = context.values.get(lifecycle.retained_by or "") or 0
         return SqliteStore(
             *(context.system, lifecycle, record, file, context.world, context.metrics, context.values),

@@ -23,7 +23,7 @@ _APPLIED = "SELECT number, digest FROM charter_migrations WHERE system = ?"
 _REMEMBER = "INSERT INTO charter_migrations (system, number, name, digest) VALUES (?, ?, ?, ?)"
 
 
-class Migration(NamedTuple):
+class FileMigration(NamedTuple):
     """One step."""
 
     number: int
@@ -35,18 +35,18 @@ class Migration(NamedTuple):
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def read_migrations(system: str) -> list[Migration]:
+def read_migrations(system: str) -> list[FileMigration]:
     """The steps of a system. One that was never accepted has its whole schema as the only step."""
     folder = files(f"generated.{system}").joinpath("sqlite")
     accepted = folder.joinpath("migrations")
     if not accepted.is_dir():
-        return [Migration(0, "unaccepted", folder.joinpath("schema.sql").read_text(encoding="utf-8"))]
+        return [FileMigration(0, "unaccepted", folder.joinpath("schema.sql").read_text(encoding="utf-8"))]
     named = [each for each in accepted.iterdir() if each.name.endswith(".sql")]
-    steps = (Migration(int(each.name[:4]), each.name, each.read_text(encoding="utf-8")) for each in named)
+    steps = (FileMigration(int(each.name[:4]), each.name, each.read_text(encoding="utf-8")) for each in named)
     return sorted(steps, key=lambda each: each.number)
 
 
-def migrate(connection: sqlite3.Connection, system: str, steps: Sequence[Migration]) -> None:
+def migrate(connection: sqlite3.Connection, system: str, steps: Sequence[FileMigration]) -> None:
     """Applies what is missing, each step as a whole or not at all. A file that is ahead is left as it is."""
     connection.execute(_CREATE)
     applied = dict(connection.execute(_APPLIED, (system,)).fetchall())
@@ -62,7 +62,7 @@ def migrate(connection: sqlite3.Connection, system: str, steps: Sequence[Migrati
             raise StoreUnusable(f"{system}/{step.name} does not fit this file: {error}") from error
 
 
-def _left(system: str, known: Sequence[Migration], applied: dict[int, str]) -> Iterator[Migration]:
+def _left(system: str, known: Sequence[FileMigration], applied: dict[int, str]) -> Iterator[FileMigration]:
     for each in known:
         if each.number not in applied:
             if each.number < max(applied, default=0):

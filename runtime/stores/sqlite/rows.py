@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runtime.stores.sqlite.codec import RowCodec
-from runtime.stores.sqlite.file import Unavailable
+from runtime.stores.sqlite.database import FileUnavailable
 from runtime.stores.sqlite.statements import Statements
 from runtime.stores.store import Unstorable
 
@@ -104,7 +104,7 @@ class Rows:
 
     def _execute(self, statement: str, given: Mapping[str, Any]) -> sqlite3.Cursor:
         if self.connection is None:
-            raise Unavailable("the database is not open")
+            raise FileUnavailable("the database is not open")
         try:
             return self.connection.execute(statement, given)
         except UnicodeEncodeError:

@@ -29,7 +29,7 @@ from runtime.stores.contract import (
 from runtime.stores.semantics.clocks import is_due, is_in_force
 from runtime.stores.semantics.rules import Change, Clock
 from runtime.stores.sqlite.codec import RowCodec
-from runtime.stores.sqlite.file import File, Unavailable, is_of_the_file
+from runtime.stores.sqlite.database import FileUnavailable, SqliteDatabase, is_of_the_file
 from runtime.stores.sqlite.statements import Statements, read_statements
 from runtime.stores.sqlite.table import SqliteTable
 from runtime.stores.steps.store import Answer, StepStore
@@ -52,7 +52,7 @@ class SqliteStore(StepStore[Record]):
         system: System,
         lifecycle: Lifecycle,
         record: type[Record],
-        file: File,
+        file: SqliteDatabase,
         world: World,
         metrics: Metrics,
         values: Mapping[str, Any] = NOTHING,
@@ -93,7 +93,7 @@ class SqliteStore(StepStore[Record]):
     async def _run(self, step: Callable[..., Answer], *arguments: Any) -> Answer:
         try:
             done = await self._file.write(partial(self._take_step, step, arguments))
-        except (Unavailable, sqlite3.DatabaseError) as failure:
+        except (FileUnavailable, sqlite3.DatabaseError) as failure:
             raise self._unavailable(failure) from None
         answer, error, effects, announced = done
         for effect in effects:
@@ -134,7 +134,7 @@ class SqliteStore(StepStore[Record]):
         self._effects.append(partial(super()._audit_ignored, *arguments))
 
     def _unavailable(self, failure: Exception) -> Exception:
-        if isinstance(failure, Unavailable) or is_of_the_file(failure):
+        if isinstance(failure, FileUnavailable) or is_of_the_file(failure):
             return self._condition("store_unavailable")
         return failure
 
@@ -177,7 +177,7 @@ class SqliteStore(StepStore[Record]):
         self._reading.begin()
         try:
             return look(*arguments)
-        except (Unavailable, sqlite3.DatabaseError) as failure:
+        except (FileUnavailable, sqlite3.DatabaseError) as failure:
             raise self._unavailable(failure) from None
 
     async def get(self, key: str) -> Record | None:
@@ -237,7 +237,7 @@ class SqliteStore(StepStore[Record]):
     async def health(self) -> str | None:
         try:
             await self._file.write(lambda _: None)
-        except Unavailable as error:
+        except FileUnavailable as error:
             return f"the database file cannot be written: {error}"
         return None
 

@@ -44,7 +44,7 @@ class SqliteTable:
         """The keys of those that this step has changed, and whether each can be claimed now."""
         self._statements, self._max_terminal = statements, max_terminal
         self._keeps_ended = "end" in statements
-        self._ceiling_index = rules.indexes[lifecycle.refuses.index] if lifecycle.refuses else None
+        self._ceiling_index = rules.indexes[lifecycle.ceiling.index] if lifecycle.ceiling else None
         self._numbers = {name: number for number, name in lifecycle.states.items()}
         self._passed: set[str] = set()
 

@@ -13,7 +13,7 @@ from runtime.observe.metrics import Metrics
 from runtime.stores.base import StoreBase
 from runtime.stores.contract import DELETION, NOTHING, Given, Record
 from runtime.stores.semantics.clocks import batch_size, due_given, is_due, is_in_force
-from runtime.stores.semantics.edges import after_shift, take_edge
+from runtime.stores.semantics.edges import after_update, take_edge
 from runtime.stores.semantics.rules import Change, Clock, revised
 from runtime.stores.steps.table import Table
 from runtime.stores.store import NoSuchEntity
@@ -135,7 +135,7 @@ class ChangeSteps(StoreBase[Record]):
         if isinstance(clock.change, Transition):
             new, changes = take_edge(rules, clock.change, record, given, now, self._world)
         else:
-            new, changes = after_shift(rules, clock.change, record, given, now), (clock.change,)
+            new, changes = after_update(rules, clock.change, record, given, now), (clock.change,)
         self._commit(key, record, new, changes, call, now, given, actor=actor)
         return True
 

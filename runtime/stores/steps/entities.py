@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from runtime.call.context import Call
-from runtime.model.lifecycles import Shift, Transition
+from runtime.model.lifecycles import Transition, Update
 from runtime.stores.contract import (
     CREATION,
     NOTHING,
@@ -22,8 +22,15 @@ from runtime.stores.contract import (
     RecordPage,
     Transitioned,
 )
-from runtime.stores.semantics.creation import Begun, begin, ceiling, is_deletable, is_purgeable, unique_values
-from runtime.stores.semantics.edges import Taken, after_shift, applies, sources, take_edge
+from runtime.stores.semantics.creation import (
+    Begun,
+    begin,
+    is_deletable,
+    is_purgeable,
+    read_ceiling,
+    unique_values,
+)
+from runtime.stores.semantics.edges import Taken, after_update, applies, sources, take_edge
 from runtime.stores.semantics.leases import equals, lease_problem
 from runtime.stores.semantics.rules import Change, to_moment
 from runtime.stores.steps.leases import LeaseSteps
@@ -72,7 +79,11 @@ class EntitySteps(LeaseSteps[Record]):
         if rules.unique and (found := table.find_unique(record, now)) is not None:
             return CreateResult(found, False)
         self._require_new_key(rules.key(record), table.records)
-        if self._lifecycle.refuses and (most := ceiling(rules)) is not None and table.ceiling_count >= most:
+        if (
+            self._lifecycle.ceiling
+            and (most := read_ceiling(rules)) is not None
+            and table.ceiling_count >= most
+        ):
             return CreateResult(record, False, True)
         made = begin(rules, record, first, now, self._world, call.caller)
         self._add(made, call, now)
@@ -92,7 +103,7 @@ class EntitySteps(LeaseSteps[Record]):
         new: list[Begun] = []
         keys: set[str] = set()
         ahead: dict[tuple[str, Any], Record] = {}
-        most, depth = ceiling(rules), table.ceiling_count
+        most, depth = read_ceiling(rules), table.ceiling_count
         for record in records:
             pairs = [*unique_values(rules, record).items()]
             found = table.find_unique(record, now)
@@ -209,10 +220,10 @@ class EntitySteps(LeaseSteps[Record]):
     def _take(
         self, change: Change, record: Any, given: Given, now: int, owner: str, *, is_final: bool
     ) -> Taken:
-        """Return the record after an edge or a shift, and what was taken."""
+        """Return the record after an edge or an update, and what was taken."""
         rules = self._rules
-        if isinstance(change, Shift):
-            return Taken(after_shift(rules, change, record, given, now), (change,))
+        if isinstance(change, Update):
+            return Taken(after_update(rules, change, record, given, now), (change,))
         return take_edge(rules, change, record, given, now, self._world, owner=owner, is_final=is_final)
 
     def _require_proof(self, change: Change, record: Any, key: str, lease: LeaseProof, now: int) -> None:

@@ -79,7 +79,7 @@ class LeaseSteps(ChangeSteps[Record]):
         now, lease = self._now(), self._rules.lease
         sizes = self._claims(table).sizes(now)
         found = {}
-        for rank, value in enumerate((lease.first if lease else ()) or (0,)):
+        for rank, value in enumerate((lease.claim_order if lease else ()) or (0,)):
             count, oldest = sizes.get(rank, (0, now))
             found[value] = Backlog(count, max(0, now - oldest) / 1e6)
         return found
@@ -159,7 +159,7 @@ class LeaseSteps(ChangeSteps[Record]):
         return state
 
     def _require_ending(self, edge: Change) -> None:
-        if not isinstance(edge, Transition) or edge.gives_up is None:
+        if not isinstance(edge, Transition) or edge.dead_letter is None:
             raise GuardBreach(f"{edge.name} is never the last try of a {self._entity}")
 
     def _require_pausable(self) -> None:

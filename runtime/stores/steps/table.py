@@ -88,7 +88,7 @@ class DueKeys(Protocol):
         ...
 
 
-class Announcer(Protocol):
+class WakeupSink(Protocol):
     """What is announced to those who wait."""
 
     @property
@@ -129,7 +129,7 @@ class Table(Protocol):
         ...
 
     @property
-    def wakeups(self) -> Announcer: ...
+    def wakeups(self) -> WakeupSink: ...
 
     @property
     def paused(self) -> frozenset[int]:

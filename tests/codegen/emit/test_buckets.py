@@ -134,8 +134,8 @@ def test_edges_with_the_same_ends_are_found_by_name(tables: dict[str, Any]) -> N
     assert found.transition("put_down").by_name
     assert {edge.name for edge in found.edges.values()}.isdisjoint({"put_down", "pull_up"})
     forget = found.transition("forget")
-    assert forget.waits is not None
-    assert (forget.waits.base, forget.waits.times, forget.waits.jitter) == (
+    assert forget.backoff is not None
+    assert (forget.backoff.base, forget.backoff.times, forget.backoff.jitter) == (
         "care.first_ms",
         "care.factor",
         "care.mood",
@@ -156,15 +156,15 @@ def test_the_page_gets_all_effects_of_an_edge() -> None:
         "where": None,
         "stamps": ["thirsty_at", "changed_at"],
         "sets": {"forgotten": 0},
-        "clears": ["gardener"],
-        "counts": [],
+        "clear": ["gardener"],
+        "increment": [],
     }
-    assert found["pull_up"]["clears"] == ["tended_until", "grip"]
+    assert found["pull_up"]["clear"] == ["tended_until", "grip"]
     assert found["pull_up"]["sets"] == {"note": "unwanted"}
-    assert found["put_down"]["clears"] == ["tended_until", "grip", "gardener"]
+    assert found["put_down"]["clear"] == ["tended_until", "grip", "gardener"]
     assert found["unpack_bloom"]["where"] == {"stored_from": "Blooming"}
     assert found["store_bloom"]["sets"] == {"stored_from": "Blooming"}
-    assert found["forget"]["counts"] == ["forgotten"]
+    assert found["forget"]["increment"] == ["forgotten"]
 
 
 def test_the_page_gets_keys_hints_and_words() -> None:
@@ -198,7 +198,7 @@ def test_the_page_gets_the_purpose_of_each_field(tables: dict[str, Any]) -> None
     purposes = found["plant"]
     assert (purposes["failure"], purposes["ended"], purposes["lease"]["only"]) == ("note", None, "species")
     assert purposes["retries"] == {"count": "forgotten", "limit": "most_forgotten"}
-    assert [(each["name"], each["takes"]) for each in purposes["shifts"]] == [("measure", ["height"])]
+    assert [(each["name"], each["from_request"]) for each in purposes["updates"]] == [("measure", ["height"])]
     # A hint of the page is as good as one of the engine.
     assert purposes["hint"] == list(shown_in_hints(find_plant(tables)))
     assert found["gardener"]["hint"] == []

@@ -14,7 +14,7 @@ def make_spec(folder: str, entity: str, edge: str, field: str) -> Spec:
     """A spec in which an edge subtracts a field from its count."""
 
     def change(data: Any) -> None:
-        data["entities"][entity]["transitions"][edge]["gives_up"]["less"] = field
+        data["entities"][entity]["transitions"][edge]["dead_letter"]["less"] = field
 
     return change_spec(spec(f"tests/specs/{folder}"), "lifecycle", change)
 

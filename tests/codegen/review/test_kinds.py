@@ -13,7 +13,7 @@ from tests.support.codegen.review_forms import apply_edits, base, cases, find_at
 CASES = cases()
 ORDERED = (
     "lifecycle/entities/ticket/transitions/enter/after",
-    "lifecycle/entities/bag/lease/first",
+    "lifecycle/entities/bag/lease/claim_order",
     "services/services/GateService/methods/Open/route/instead",
     "metrics/metrics/put_back_total/counts/values/reason",
     "metrics/metrics/bag_seconds/buckets",

@@ -14,7 +14,7 @@ from generated.objectqueue.records import RetryPolicy
 from runtime.call.conditions import Failure
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.contract import LeaseProof, LeaseSettlement
-from runtime.stores.s3.client.objects import Entry, Place
+from runtime.stores.s3.client.objects import BucketPlace, ListedObject
 from tests.runtime.stores.s3.kit import Process
 from tests.support.chaos import Chaos
 from tests.support.eventually import eventually
@@ -46,8 +46,8 @@ class Below(Bucket):
         object.__setattr__(self, "_place", replace(bucket.place, prefix=prefix, timeout_s=patience_s))
 
     @property
-    def place(self) -> Place:
-        place: Place = self.__dict__["_place"]
+    def place(self) -> BucketPlace:
+        place: BucketPlace = self.__dict__["_place"]
         return place
 
 
@@ -227,7 +227,7 @@ async def _read_versions(direct: Process, task_id: str) -> list[dict[str, Any]]:
     return [json.loads(body.body) for body in reversed(bodies) if body is not None]
 
 
-async def _list_all(direct: Process, prefix: str) -> Sequence[Entry]:
+async def _list_all(direct: Process, prefix: str) -> Sequence[ListedObject]:
     page = await direct.objects.page(prefix, most=1000)
     assert page.token is None
     return page.entries

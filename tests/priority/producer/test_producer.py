@@ -20,7 +20,7 @@ from generated.priority import errors
 from generated.priority.messages import HIGH
 from handlers.priority.producer import Producer, task
 from runtime.node.settings import SettingsError
-from runtime.stores.redis.connection.server import Server
+from runtime.stores.redis.connection.client import RedisClient
 from tests.support.priority.stack import Queue, Stack
 
 ROOT = Path(__file__).parents[3]
@@ -82,13 +82,13 @@ def test_concurrent_tasks_are_batched(
 ) -> None:
     """The first is sent at once, and all others in one script after it."""
     sizes: list[int] = []
-    run = Server.run
+    run = RedisClient.run
 
-    def count_scripts(self: Server, commands: Any, **more: Any) -> Any:
+    def count_scripts(self: RedisClient, commands: Any, **more: Any) -> Any:
         sizes.extend(len(each) for each in commands if each[0] == "EVALSHA")
         return run(self, commands, **more)
 
-    monkeypatch.setattr(Server, "run", count_scripts)
+    monkeypatch.setattr(RedisClient, "run", count_scripts)
     found = run_with_producer(
         shared_stack, lambda tasks: asyncio.gather(*(tasks.submit(task("t", {"n": n})) for n in range(40)))
     )

@@ -32,7 +32,7 @@ from handlers.priority.manager_lease_store import ManagerLeaseStore
 from handlers.priority.registration import Registration
 from handlers.priority.worker import Worker
 from runtime.stores.contract import LeaseProof, LeaseSettlement
-from runtime.stores.redis.connection.server import Unavailable
+from runtime.stores.redis.connection.client import RedisUnavailable
 from tests.priority.conftest import NewServers
 from tests.runtime.stores.redis.kit import WORLD, Kit
 from tests.support.eventually import eventually
@@ -194,7 +194,7 @@ async def test_an_assignment_that_the_manager_never_got_is_requeued(scene: Scene
         # The answer that assigns it is the one to lose, however many exchanges come before that one: the
         # text of a script may be missing, and the news of a task may arrive later than the claim that looks.
         if not repeatable and (await scene.read_state(lost.task_id))[0] == EXECUTING:
-            raise Unavailable("the connection was lost", unknown=True)
+            raise RedisUnavailable("the connection was lost", unknown=True)
         return answers
 
     server.run = lose_assignment  # type: ignore[method-assign]

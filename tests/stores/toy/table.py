@@ -145,10 +145,10 @@ class JsonTable:
         return sum(self.is_under_ceiling(record) for _, record in self.iterate_rows())
 
     def is_under_ceiling(self, record: Any | None) -> bool:
-        refuses = self.rules.lifecycle.refuses
-        if refuses is None or record is None:
+        ceiling = self.rules.lifecycle.ceiling
+        if ceiling is None or record is None:
             return False
-        return leases.is_in_index(self.rules, self.rules.indexes[refuses.index], record)
+        return leases.is_in_index(self.rules, self.rules.indexes[ceiling.index], record)
 
     # History.
 

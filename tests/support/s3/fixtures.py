@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.stores.s3.client.objects import Objects, Place
+from runtime.stores.s3.client.objects import BucketPlace, Objects
 from tests.support.s3.proxy import S3Proxy
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class Bucket:
     raw: Any
 
     @property
-    def place(self) -> Place:
-        return Place(bucket=self.name, endpoint=self.endpoint, region=REGION)
+    def place(self) -> BucketPlace:
+        return BucketPlace(bucket=self.name, endpoint=self.endpoint, region=REGION)
 
     @property
     def variables(self) -> dict[str, str]:

@@ -18,7 +18,7 @@ from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import LeaseProof
 from runtime.stores.postgres import Database, PostgresStore
-from runtime.stores.sqlite import File, SqliteStore
+from runtime.stores.sqlite import SqliteDatabase, SqliteStore
 from runtime.stores.sqlite.migrations import read_migrations
 from runtime.world import RealWorld
 from tests.runtime.hand_world import HandWorld, Lines
@@ -152,7 +152,7 @@ async def quays(
     known: Any = importlib.import_module(f"generated.{system}.system").SYSTEM
     numbers = [each for each in known.variables.values() if each.type in ("int", "number")]
     values, world, metrics = read(numbers, (), {}, {}), HandWorld(), Metrics()
-    file, database = File(path), Database(url)
+    file, database = SqliteDatabase(path), Database(url)
 
     def pass_time() -> None:
         world.wall_ms += 1

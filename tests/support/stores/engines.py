@@ -21,7 +21,7 @@ from runtime.stores.contract import EntityStore
 from runtime.stores.engine import EngineContext, make_engine
 from runtime.stores.memory import MemoryStore
 from runtime.stores.memory.table import MemoryTable
-from runtime.stores.sqlite import File, SqliteStore
+from runtime.stores.sqlite import SqliteDatabase, SqliteStore
 from runtime.stores.sqlite.migrations import split_script
 from runtime.stores.sqlite.statements import Statements
 from runtime.world import World
@@ -108,7 +108,7 @@ def open_json(world: World, metrics: Metrics, values: Mapping[str, Any], max_ter
 def open_sqlite(world: World, metrics: Metrics, values: Mapping[str, Any], max_terminal: int) -> Open:
     """A file of its own, with the schema of each entity that is opened."""
     path = Path(tempfile.mkdtemp(dir=_FOLDER.name)) / "shop.db"
-    file, applied = File(path), set[str]()
+    file, applied = SqliteDatabase(path), set[str]()
 
     def open_store(lifecycle: Lifecycle) -> EntityStore[Any]:
         assert lifecycle.record is not None

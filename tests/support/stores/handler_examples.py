@@ -66,7 +66,7 @@ class Errands:
         return await self._errands.transition(key, edge.name, call)
 
     async def advance(self, errand: ErrandRecord, percent: int, call: Call) -> Transitioned:
-        """Record the progress of a leased errand: a shift, with the proof of the lease."""
+        """Record the progress of a leased errand: an update, with the proof of the lease."""
         lease = LeaseProof(errand.owner or "", errand.fence)
         return await self._errands.transition(
             errand.key, "advance", call, lease=lease, given={"progress": percent}

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from runtime.model.lifecycles import Lifecycle, Shift, Transition
+from runtime.model.lifecycles import Lifecycle, Transition, Update
 from runtime.stores.contract import DELETION, LeaseProof, LeaseSettlement
 from runtime.stores.semantics import clocks, creation, edges, leases
 from runtime.stores.semantics.rules import Change, Clock, prepare_rules, revised
@@ -113,7 +113,7 @@ class Oracle:
         if caller not in self.lifecycle.creators:
             raise Refusal("permission_denied")
         for name in then:
-            if isinstance(self.admit(name, caller, has_proof=False), Shift):
+            if isinstance(self.admit(name, caller, has_proof=False), Update):
                 raise Refusal("GuardBreach")
         self.forget()
         before = [*self.rows], [*self.remembered]
@@ -129,9 +129,9 @@ class Oracle:
             return found.record, False, False
         if self.row(self.rules.key(record)) is not None or not self.lifecycle.is_key(self.rules.key(record)):
             raise Refusal("GuardBreach")
-        most, refuses = creation.ceiling(self.rules), self.lifecycle.refuses
-        if most is not None and refuses is not None:
-            index = self.rules.indexes[refuses.index]
+        most, ceiling = creation.read_ceiling(self.rules), self.lifecycle.ceiling
+        if most is not None and ceiling is not None:
+            index = self.rules.indexes[ceiling.index]
             if sum(leases.is_in_index(self.rules, index, row.record) for row in self.rows) >= most:
                 return record, False, True
         now = self.now()
@@ -181,8 +181,8 @@ class Oracle:
         lease = self.rules.lease
         if proof is not None and lease is not None and lease.state in edges.sources(change):
             self.check_proof(row.record, proof)
-        if isinstance(change, Shift):
-            self.put(row, edges.after_shift(self.rules, change, row.record, given, self.now()), (), caller)
+        if isinstance(change, Update):
+            self.put(row, edges.after_update(self.rules, change, row.record, given, self.now()), (), caller)
         else:
             made = edges.take_edge(
                 self.rules, change, row.record, given, self.now(), self.world, owner=caller
@@ -284,7 +284,7 @@ class Oracle:
             raise Refusal("GuardBreach")
         self.forget()
         found = {}
-        for rank, value in enumerate(rules.lease.first or (0,)):
+        for rank, value in enumerate(rules.lease.claim_order or (0,)):
             ages = [
                 now - leases.claim_age(rules, row.record)
                 for row in self.rows
@@ -315,7 +315,7 @@ class Oracle:
         lease = self.rules.lease
         if not isinstance(edge, Transition) or lease is None or edge.source != lease.state:
             raise Refusal("GuardBreach")
-        if asked.is_final and edge.gives_up is None:
+        if asked.is_final and edge.dead_letter is None:
             raise Refusal("GuardBreach")
         row = self.touch(asked.key)
         if row is None:
@@ -376,8 +376,8 @@ class Oracle:
             self.drop(row)
             return True
         given = clocks.due_given(clock.due, row.record)
-        if isinstance(clock.change, Shift):
-            made = edges.after_shift(self.rules, clock.change, row.record, given, self.now())
+        if isinstance(clock.change, Update):
+            made = edges.after_update(self.rules, clock.change, row.record, given, self.now())
             self.put(row, made, (), clock.due.by)
         else:
             taken = edges.take_edge(self.rules, clock.change, row.record, given, self.now(), self.world)

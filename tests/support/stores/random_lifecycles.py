@@ -12,19 +12,19 @@ from msgspec.structs import replace
 from runtime.model.lifecycles import (
     Backoff,
     Ceiling,
+    DeadLetter,
+    Default,
     Due,
-    Fill,
-    GiveUp,
-    Growth,
     Holder,
     Index,
     Lease,
     Lifecycle,
+    Multiplier,
     Overrides,
     Remembered,
-    Shift,
     Take,
     Transition,
+    Update,
 )
 from tests.support.stores.lifecycles import edge, kept_with, lifecycle
 from tests.support.stores.records import GONE, IDLE, Policy
@@ -107,10 +107,10 @@ def draw_lifecycle(rng: Random) -> Lifecycle:
         "creators": frozenset({"client"}),
         "creation_stamps": ("made_at", "moved_at"),
         "listed_by": rng.choice(["made_at", "moved_at", "marked_ms", None]),
-        "copies": {"other": "rank"} if rng.random() < 0.5 else {},
+        "copy": {"other": "rank"} if rng.random() < 0.5 else {},
         "revision": "writes" if rng.random() < 0.3 else None,
-        "fills": {"length": Fill(by="rank", of={1: "MOST", 2: "FEW", 3: "FEW"})},
-        "shifts": _draw_shifts(rng, states, leased),
+        "defaults": {"length": Default(by="rank", of={1: "MOST", 2: "FEW", 3: "FEW"})},
+        "updates": _draw_updates(rng, states, leased),
         "deletable": deletable,
         "deleters": frozenset({"client", "reaper"} if deletable else ()),
         "lease": _draw_lease(rng, leased, index is not None) if leased else None,
@@ -119,7 +119,7 @@ def draw_lifecycle(rng: Random) -> Lifecycle:
             unique={"ticket": Remembered(key="", seconds="LONG_S")} if rng.random() < 0.7 else {},
             indexes={"waiting": index} if index else {},
         ),
-        "refuses": Ceiling("waiting", "CEILING") if index and rng.random() < 0.5 else None,
+        "ceiling": Ceiling("waiting", "CEILING") if index and rng.random() < 0.5 else None,
         "overrides": Overrides("kind", {"x": {"FEW": 1, "LONG_S": 2.5}}) if rng.random() < 0.3 else None,
     }
     if deletable and rng.random() < 0.5:
@@ -151,17 +151,17 @@ def _draw_edge(
         "by_name": by_name,
         "stamps": tuple(rng.sample(["moved_at", "marked_at", "marked_ms"], rng.randint(0, 3))),
         "sets": {"mode": rng.randint(0, 1)} if rng.random() < 0.3 else {},
-        "copies": rng.choice([{"other": "rank"}, {"spare": "number"}]) if rng.random() < 0.2 else {},
-        "clears": tuple(rng.sample(["text", "marked_at", "flag"], rng.randint(0, 1))),
-        "takes": _draw_takes(rng),
+        "copy": rng.choice([{"other": "rank"}, {"spare": "number"}]) if rng.random() < 0.2 else {},
+        "clear": tuple(rng.sample(["text", "marked_at", "flag"], rng.randint(0, 1))),
+        "from_request": _draw_takes(rng),
         "when": ("is_set",) if rng.random() < 0.1 else (),
         "where": {"mode": rng.randint(0, 1)} if rng.random() < 0.2 else {},
-        "grows": {"length": Growth(times=1.5, most="MOST")} if rng.random() < 0.2 else {},
-        "counts": rng.choice(["count", "spared"]) if rng.random() < 0.4 else None,
+        "multiply": {"length": Multiplier(times=1.5, max="MOST")} if rng.random() < 0.2 else {},
+        "increment": rng.choice(["count", "spared"]) if rng.random() < 0.4 else None,
         "reason": "text" if rng.random() < 0.2 else None,
     }
     if waits and rng.random() < 0.4:
-        words["waits"] = _draw_backoff(rng)
+        words["backoff"] = _draw_backoff(rng)
     if rng.random() < 0.35:
         words["due"] = _draw_due(rng, actors, is_leased=source == leased)
     if source == leased and rng.random() < 0.3:
@@ -181,12 +181,12 @@ def _draw_takes(rng: Random) -> dict[str, Take]:
 
 def _draw_backoff(rng: Random) -> Backoff:
     if rng.random() < 0.5:
-        return Backoff(until="until", count="count", base=rng.choice(_LENGTHS), most="LONG_S")
+        return Backoff(until="until", count="count", base=rng.choice(_LENGTHS), max="LONG_S")
     return Backoff(
         until="until",
         count="count",
         base="policy.base_ms",
-        most="policy.most_ms",
+        max="policy.most_ms",
         times="policy.factor",
         jitter="policy.jitter",
     )
@@ -200,7 +200,7 @@ def _draw_due(rng: Random, actors: list[str], *, is_leased: bool) -> Due:
         every="EVERY",
         after=rng.choice([None, *_LENGTHS]),
         batch=rng.choice([None, "BATCH"]),
-        gives={"text": "late {key}"} if rng.random() < 0.5 else {},
+        values={"text": "late {key}"} if rng.random() < 0.5 else {},
         grace="GRACE_S" if rng.random() < 0.2 else None,
         on_access=rng.random() < 0.2,
     )
@@ -218,32 +218,32 @@ def _give_up(rng: Random, edges: list[Transition]) -> list[Transition]:
         if ends and rng.random() < 0.3:
             less = "spared" if rng.random() < 0.3 else None
             limit = rng.choice(["FEW", "limit"])
-            gives_up = GiveUp(rng.choice(ends), count="count", limit=limit, less=less)
-            made.append(replace(each, gives_up=gives_up))
+            gives_up = DeadLetter(rng.choice(ends), count="count", limit=limit, less=less)
+            made.append(replace(each, dead_letter=gives_up))
         else:
             made.append(each)
     return made
 
 
-def _draw_shifts(rng: Random, states: dict[int, str], leased: int | None) -> dict[str, Shift]:
-    shifts = {}
+def _draw_updates(rng: Random, states: dict[int, str], leased: int | None) -> dict[str, Update]:
+    updates = {}
     for number in range(rng.randint(0, 2)):
         name, is_fenced = f"s{number}", leased is not None and rng.random() < 0.3
         inside = [leased] if is_fenced and leased else rng.sample(sorted(states), rng.randint(1, 2))
         actors = rng.sample(ACTORS, rng.randint(1, 2))
-        shifts[name] = Shift(
+        updates[name] = Update(
             name=name,
             states=frozenset(inside),
             actors=frozenset(actors),
             where={"rank": rng.randint(1, 3)} if rng.random() < 0.3 else {},
             stamps=("marked_at",) if rng.random() < 0.5 else (),
             sets={"rank": rng.randint(1, 3)} if rng.random() < 0.4 else {},
-            takes=_draw_takes(rng),
-            clears=("until",) if rng.random() < 0.3 else (),
+            from_request=_draw_takes(rng),
+            clear=("until",) if rng.random() < 0.3 else (),
             fenced=is_fenced,
             due=_draw_due(rng, actors, is_leased=False) if not is_fenced and rng.random() < 0.5 else None,
         )
-    return shifts
+    return updates
 
 
 def _draw_lease(rng: Random, leased: int, has_index: bool) -> Lease:
@@ -266,7 +266,7 @@ def _draw_lease(rng: Random, leased: int, has_index: bool) -> Lease:
         seconds=rng.choice(["length", "LONG_S"]),
         oldest_by=rng.choice(["made_at", "made_at", "until", "moved_at"]),
         index="waiting" if has_index else None,
-        first=(2, 1) if has_index and rng.random() < 0.7 else (),
+        claim_order=(2, 1) if has_index and rng.random() < 0.7 else (),
         holder=holder if has_holder else None,
         only="kind" if not has_holder and rng.random() < 0.4 else None,
         token="token" if rng.random() < 0.3 else None,

@@ -17,7 +17,7 @@ from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import EntityStore
-from runtime.stores.redis.connection.server import Server
+from runtime.stores.redis.connection.client import RedisClient
 from runtime.stores.redis.store import RedisStore
 from runtime.world import World
 from tests.support.stores.lifecycles import ALL
@@ -31,14 +31,14 @@ class SharedServer:
         self._folder = ""
         self._numbers = itertools.count()
 
-    def connect(self) -> tuple[Server, str]:
+    def connect(self) -> tuple[RedisClient, str]:
         """Return connections of their own, and what all keys begin with there."""
         if self._server is None:
             self._folder = tempfile.mkdtemp(prefix="charter-stores-")
             self._server = EmbeddedRedis(Path(self._folder) / "redis", settings={"appendonly": "no"})
             self._server.start()
             atexit.register(self._stop)
-        return Server(self._server.url, name="test"), f"t{next(self._numbers)}:"
+        return RedisClient(self._server.url, name="test"), f"t{next(self._numbers)}:"
 
     def _stop(self) -> None:
         if self._server is not None:

@@ -14,8 +14,8 @@ from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
 from runtime.observe.metrics import Metrics
-from runtime.stores.s3.client.credentials import Credentials
-from runtime.stores.s3.client.objects import Objects, Place
+from runtime.stores.s3.client.credentials import KeySource
+from runtime.stores.s3.client.objects import BucketPlace, Objects
 from runtime.stores.s3.layout import default_layout
 from runtime.stores.s3.store import S3Store
 from runtime.world import World
@@ -34,8 +34,8 @@ def _bucket() -> Objects:
     raw = raw_client(server)
     raw.create_bucket(Bucket=_BUCKET)
     raw.close()
-    place = Place(bucket=_BUCKET, endpoint=server.url, region=REGION)
-    return Objects(place, Credentials(server.variables))
+    place = BucketPlace(bucket=_BUCKET, endpoint=server.url, region=REGION)
+    return Objects(place, KeySource(server.variables))
 
 
 def open_s3_stores(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
-from runtime.model.lifecycles import Due, Fill, Index, Lease, Lifecycle, Shift, Take, Transition
+from runtime.model.lifecycles import Default, Due, Index, Lease, Lifecycle, Take, Transition, Update
 from runtime.stores.semantics.placement import index_fields, read_placement
 from tests.support.stores.records import GONE, IDLE
 
@@ -49,7 +49,7 @@ class _Writer:
         self._engine, self._lifecycle, self._record = engine, lifecycle, lifecycle.record
         self._placed = read_placement(lifecycle)
         self._edges = (*lifecycle.edges.values(), *lifecycle.by_name)
-        self._changes: tuple[Transition | Shift, ...] = (*self._edges, *lifecycle.shifts.values())
+        self._changes: tuple[Transition | Update, ...] = (*self._edges, *lifecycle.updates.values())
         self._compared = self._find_compared()
         self._counted = self._find_counted()
 
@@ -101,12 +101,12 @@ class _Writer:
     def _find_compared(self) -> frozenset[str]:
         """Fields whose numbers are values of an enum: those that are compared, and what is copied to them."""
         found = {name for change in self._changes for name in change.where}
-        found |= {fill.by for fill in self._lifecycle.fills.values()}
+        found |= {fill.by for fill in self._lifecycle.defaults.values()}
         for index in self._placed.indexes.values():
             found |= {*index_fields(index)}
         pairs = [
-            *self._lifecycle.copies.items(),
-            *(pair for edge in self._edges for pair in edge.copies.items()),
+            *self._lifecycle.copy.items(),
+            *(pair for edge in self._edges for pair in edge.copy.items()),
         ]
         for _ in pairs:
             found |= {each for pair in pairs if found & {*pair} for each in pair}
@@ -115,8 +115,8 @@ class _Writer:
     def _numbers(self) -> list[int]:
         """All values of those fields."""
         found: set[Any] = {0}
-        found |= {number for fill in self._lifecycle.fills.values() for number in fill.of}
-        found |= {*self._lifecycle.lease.first} if self._lifecycle.lease else set()
+        found |= {number for fill in self._lifecycle.defaults.values() for number in fill.of}
+        found |= {*self._lifecycle.lease.claim_order} if self._lifecycle.lease else set()
         for change in self._changes:
             found |= {*change.where.values()}
             found |= {value for name, value in change.sets.items() if name in self._compared}
@@ -126,10 +126,10 @@ class _Writer:
         found = {self._lifecycle.lease.fence} if self._lifecycle.lease else set()
         found |= {self._lifecycle.revision} if self._lifecycle.revision else set()
         for edge in self._edges:
-            found |= {edge.counts} if edge.counts else set()
-            found |= {edge.waits.count} if edge.waits else set()
-            if edge.gives_up:
-                found |= {each for each in (edge.gives_up.count, edge.gives_up.less) if each}
+            found |= {edge.increment} if edge.increment else set()
+            found |= {edge.backoff.count} if edge.backoff else set()
+            if edge.dead_letter:
+                found |= {each for each in (edge.dead_letter.count, edge.dead_letter.less) if each}
         return frozenset(found)
 
     def _times(self) -> frozenset[str]:
@@ -154,11 +154,11 @@ class _Writer:
             "trigger": "A test.",
             "stamps": [*lifecycle.creation_stamps],
         }
-        create |= {"copies": dict(lifecycle.copies)} if lifecycle.copies else {}
-        if lifecycle.fills:
-            create["fills"] = {name: self._fill(fill) for name, fill in lifecycle.fills.items()}
-        if lifecycle.refuses:
-            create["refuses"] = {"index": lifecycle.refuses.index, "most": lifecycle.refuses.most}
+        create |= {"copy": dict(lifecycle.copy)} if lifecycle.copy else {}
+        if lifecycle.defaults:
+            create["defaults"] = {name: self._fill(fill) for name, fill in lifecycle.defaults.items()}
+        if lifecycle.ceiling:
+            create["ceiling"] = {"index": lifecycle.ceiling.index, "max": lifecycle.ceiling.max}
         entity: Data = {
             "doc": f"A {lifecycle.entity} of a test.",
             "key": lifecycle.key,
@@ -182,8 +182,8 @@ class _Writer:
             entity["overrides"] = {"by": overrides.by, "for": values}
         if lifecycle.lease:
             entity["lease"] = self._lease(lifecycle.lease)
-        if lifecycle.shifts:
-            entity["shifts"] = {shift.name: self._shift(shift) for shift in lifecycle.shifts.values()}
+        if lifecycle.updates:
+            entity["updates"] = {update.name: self._update(update) for update in lifecycle.updates.values()}
         if lifecycle.deletable:
             entity["delete"] = self._deletion()
         return entity
@@ -206,7 +206,7 @@ class _Writer:
         words = {"score": index.score, "only_if": index.only_if, "only_unless": index.only_unless}
         return {"key": index.key, "in": self._states(index.states), **_given(words)}
 
-    def _fill(self, fill: Fill) -> Data:
+    def _fill(self, fill: Default) -> Data:
         return {"by": fill.by, "of": {self._value(fill.by, number): name for number, name in fill.of.items()}}
 
     def _value(self, field: str, number: object) -> Any:
@@ -238,39 +238,43 @@ class _Writer:
                 {
                     "when": [*edge.when],
                     "by_name": edge.by_name,
-                    "copies": dict(edge.copies),
-                    "counts": edge.counts,
+                    "copy": dict(edge.copy),
+                    "increment": edge.increment,
                     "reason": edge.reason,
-                    "grows": {
-                        name: {"times": each.times, "most": each.most} for name, each in edge.grows.items()
+                    "multiply": {
+                        name: {"times": each.times, "max": each.max} for name, each in edge.multiply.items()
                     },
                 }
             ),
         }
         if edge.also_due:
             found["also_due"] = self._due(edge.also_due)
-        if waits := edge.waits:
+        if waits := edge.backoff:
             words = {"times": waits.times, "jitter": waits.jitter}
-            needed = {"until": waits.until, "count": waits.count, "base": waits.base, "max": waits.most}
-            found["waits"] = {**needed, **_given(words)}
-        if end := edge.gives_up:
-            needed = {"with": end.transition, "count": end.count, "limit": end.limit}
-            found["gives_up"] = {**needed, **_given({"less": end.less})}
+            needed = {"until": waits.until, "count": waits.count, "base": waits.base, "max": waits.max}
+            found["backoff"] = {**needed, **_given(words)}
+        if end := edge.dead_letter:
+            needed = {"transition": end.transition, "count": end.count, "limit": end.limit}
+            found["dead_letter"] = {**needed, **_given({"less": end.less})}
         return found
 
-    def _shift(self, shift: Shift) -> Data:
-        return {"in": self._states(shift.states), **self._change(shift), **_given({"fenced": shift.fenced})}
+    def _update(self, update: Update) -> Data:
+        return {
+            "in": self._states(update.states),
+            **self._change(update),
+            **_given({"fenced": update.fenced}),
+        }
 
-    def _change(self, change: Transition | Shift) -> Data:
-        """The words that an edge and a shift share."""
+    def _change(self, change: Transition | Update) -> Data:
+        """The words that an edge and an update share."""
         found: Data = {"by": sorted(change.actors), "trigger": "A test."}
         found |= _given(
             {
                 "where": {name: self._value(name, value) for name, value in change.where.items()},
                 "stamps": [*change.stamps],
                 "sets": {name: self._value(name, value) for name, value in change.sets.items()},
-                "takes": {name: dict(_iter_take(take)) for name, take in change.takes.items()},
-                "clears": [*change.clears],
+                "from_request": {name: dict(_iter_take(take)) for name, take in change.from_request.items()},
+                "clear": [*change.clear],
             }
         )
         if change.due:
@@ -279,7 +283,7 @@ class _Writer:
 
     def _due(self, due: Due) -> Data:
         words: Data = {"at": due.at, "after": due.after, "batch": due.batch, "grace": due.grace}
-        words |= {"gives": dict(due.gives), "on_access": due.on_access}
+        words |= {"values": dict(due.values), "on_access": due.on_access}
         if due.holder_in is not None:
             words["holder_in"] = COURIER_STATES[due.holder_in]
         return {"by": due.by, "every": due.every, **_given(words)}
@@ -297,7 +301,7 @@ class _Writer:
             name: getattr(lease, name)
             for name in ("expires", "renewed", "index", "paused", "keeps_owner", "token", "only")
         }
-        words["first"] = [self._value(ranked[0], number) for number in lease.first]
+        words["claim_order"] = [self._value(ranked[0], number) for number in lease.claim_order]
         if holder := lease.holder:
             words["holder"] = {
                 "entity": holder.entity,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runtime.model.lifecycles import Lifecycle, Shift, Transition
+from runtime.model.lifecycles import Lifecycle, Transition, Update
 
 Data = dict[str, Any]
 KEEPER = "keeper"
@@ -54,8 +54,8 @@ def _iter_actors(lifecycle: Lifecycle) -> Iterator[str]:
         yield from change.actors
 
 
-def _list_changes(lifecycle: Lifecycle) -> list[Transition | Shift]:
-    return [*lifecycle.edges.values(), *lifecycle.by_name, *lifecycle.shifts.values()]
+def _list_changes(lifecycle: Lifecycle) -> list[Transition | Update]:
+    return [*lifecycle.edges.values(), *lifecycle.by_name, *lifecycle.updates.values()]
 
 
 def _iter_drivers(lifecycle: Lifecycle) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _errors(lifecycles: tuple[Lifecycle, ...]) -> Data:
         take.default
         for lifecycle in lifecycles
         for edge in (*lifecycle.edges.values(), *lifecycle.by_name)
-        for take in edge.takes.values()
+        for take in edge.from_request.values()
         if take.default.isupper()
     }
     conditions = {

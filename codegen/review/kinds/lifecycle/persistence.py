@@ -54,37 +54,43 @@ def find_entity_lease(old: Spec, new: Spec) -> Iterator[SpecChange]:
     yield from _compare_parts(old, new, "lease", "lease")
 
 
-@kind("entity.shown", "A state is shown to clients as another value.", Verdict.BEHAVIOUR)
-def find_entity_shown(old: Spec, new: Spec) -> Iterator[SpecChange]:
+@kind("entity.public_status", "A state is shown to clients as another value.", Verdict.BEHAVIOUR)
+def find_public_status(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
-        path = (*get_entity_path(name), "shown")
-        if before.shown is None or after.shown is None:
-            if before.shown is not after.shown:
-                yield SpecChange(name, f"{name} is shown as {format_change(before.shown, after.shown)}", path)
+        path = (*get_entity_path(name), "public_status")
+        if before.public_status is None or after.public_status is None:
+            if before.public_status is not after.public_status:
+                yield SpecChange(
+                    name,
+                    f"{name} is shown as {format_change(before.public_status, after.public_status)}",
+                    path,
+                )
             continue
-        if before.shown.enum != after.shown.enum:
-            text = f"{name} is shown as a {format_change(before.shown.enum, after.shown.enum)}"
+        if before.public_status.enum != after.public_status.enum:
+            text = (
+                f"{name} is shown as a {format_change(before.public_status.enum, after.public_status.enum)}"
+            )
             yield SpecChange(name, text, (*path, "enum"))
-        was, now = before.shown.as_, after.shown.as_
+        was, now = before.public_status.as_, after.public_status.as_
         for state in sorted({*was, *now}):
             if was.get(state) != now.get(state):
                 text = f"{name} in {state} is shown as {format_change(was.get(state), now.get(state))}"
                 yield SpecChange(f"{name}.{state}", text, (*path, "as", state))
 
 
-@kind("edge.counts", "A transition counts something else.", Verdict.BEHAVIOUR)
-def find_edge_counts(old: Spec, new: Spec) -> Iterator[SpecChange]:
-    yield from _compare_edge_key(old, new, "counts")
+@kind("edge.increment", "A transition increments something else.", Verdict.BEHAVIOUR)
+def find_edge_increment(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    yield from _compare_edge_key(old, new, "increment")
 
 
-@kind("edge.waits", "The backoff after a transition changes.", Verdict.BEHAVIOUR)
-def find_edge_waits(old: Spec, new: Spec) -> Iterator[SpecChange]:
-    yield from _compare_edge_key(old, new, "waits")
+@kind("edge.backoff", "The backoff after a transition changes.", Verdict.BEHAVIOUR)
+def find_edge_backoff(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    yield from _compare_edge_key(old, new, "backoff")
 
 
-@kind("edge.gives_up", "The dead-letter condition of a transition changes.", Verdict.BEHAVIOUR)
-def find_edge_gives_up(old: Spec, new: Spec) -> Iterator[SpecChange]:
-    yield from _compare_edge_key(old, new, "gives_up")
+@kind("edge.dead_letter", "The dead-letter condition of a transition changes.", Verdict.BEHAVIOUR)
+def find_edge_dead_letter(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    yield from _compare_edge_key(old, new, "dead_letter")
 
 
 @kind(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from codegen.language.base import get_value
 from codegen.language.persistence import KeptInRedis
 from codegen.review.difference import SpecChange, Verdict, kind
 from codegen.review.form import Path
@@ -21,7 +22,7 @@ from codegen.source.spec import Spec
 
 _VARIABLE_KEYS = frozenset({"url", "prefix", "expires", "replicas"})
 """Keys that name variables; with the same value of the new one no data is lost."""
-_RUNTIME_KEYS = frozenset({"trace", "wakes", "by"})
+_RUNTIME_KEYS = frozenset({"trace", "wake_up", "by"})
 """Keys of which nothing is stored."""
 
 
@@ -93,64 +94,64 @@ def find_outbox_changed(old: Spec, new: Spec) -> Iterator[SpecChange]:
             yield SpecChange(f"{name}.{word}", text, (*here, word), verdict=verdict)
 
 
-@kind("shift.added", "An entity has one more update.", Verdict.WIDENS)
-def find_shift_added(old: Spec, new: Spec) -> Iterator[SpecChange]:
+@kind("update.added", "An entity has one more update.", Verdict.WIDENS)
+def find_update_added(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
-        for shift, row in iter_added(before.shifts, after.shifts):
-            text = f"{shift} of {name} in {format_value(row.in_)} is added for {format_value(row.by)}"
-            yield SpecChange(f"{name}.{shift}", text, (*get_entity_path(name), "shifts", shift))
+        for update, row in iter_added(before.updates, after.updates):
+            text = f"{update} of {name} in {format_value(row.in_)} is added for {format_value(row.by)}"
+            yield SpecChange(f"{name}.{update}", text, (*get_entity_path(name), "updates", update))
 
 
-@kind("shift.removed", "An entity lacks an update.", Verdict.BEHAVIOUR)
-def find_shift_removed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+@kind("update.removed", "An entity lacks an update.", Verdict.BEHAVIOUR)
+def find_update_removed(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
-        for shift, _ in iter_added(after.shifts, before.shifts):
-            text = f"{shift} of {name} is removed"
-            yield SpecChange(f"{name}.{shift}", text, (*get_entity_path(name), "shifts", shift))
+        for update, _ in iter_added(after.updates, before.updates):
+            text = f"{update} of {name} is removed"
+            yield SpecChange(f"{name}.{update}", text, (*get_entity_path(name), "updates", update))
 
 
 @kind(
-    "shift.changed",
+    "update.changed",
     "An update applies in other states, or writes other fields.",
     Verdict.BEHAVIOUR,
 )
-def find_shift_changed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+def find_update_changed(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
-        for shift, was, now in iter_common(before.shifts, after.shifts):
-            path, subject = (*get_entity_path(name), "shifts", shift), f"{name}.{shift}"
+        for update, was, now in iter_common(before.updates, after.updates):
+            path, subject = (*get_entity_path(name), "updates", update), f"{name}.{update}"
             for word, left, right in iter_changed_meanings(was, now, "by", "in_"):
-                text = f"{shift} of {name} {word}: {format_change(left, right)}"
+                text = f"{update} of {name} {word}: {format_change(left, right)}"
                 yield SpecChange(f"{subject}.{word}", text, (*path, word))
             for word, left, right in (("by", was.by, now.by), ("in", was.in_, now.in_)):
                 for each in list_gained(left, right):
-                    text = f"{shift} of {name} {word} gains {each}"
+                    text = f"{update} of {name} {word} gains {each}"
                     yield SpecChange(f"{subject}.{word} {each}", text, (*path, word), verdict=Verdict.WIDENS)
                 for each in list_gained(right, left):
                     yield SpecChange(
-                        f"{subject}.{word} {each}", f"{shift} of {name} {word} loses {each}", (*path, word)
+                        f"{subject}.{word} {each}", f"{update} of {name} {word} loses {each}", (*path, word)
                     )
 
 
-@kind("edge.copies", "Other fields of an entity are copied.", Verdict.BEHAVIOUR)
-def find_edge_copies(old: Spec, new: Spec) -> Iterator[SpecChange]:
-    yield from _compare_entries(old, new, "copies")
+@kind("edge.copy", "Other fields of an entity are copied.", Verdict.BEHAVIOUR)
+def find_edge_copy(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    yield from _compare_entries(old, new, "copy")
 
 
-@kind("edge.fills", "A field without a value is filled in from other variables.", Verdict.BEHAVIOUR)
-def find_edge_fills(old: Spec, new: Spec) -> Iterator[SpecChange]:
-    yield from _compare_entries(old, new, "fills")
+@kind("edge.defaults", "A field without a value has another default.", Verdict.BEHAVIOUR)
+def find_edge_defaults(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    yield from _compare_entries(old, new, "defaults")
 
 
-@kind("edge.grows", "A number of an entity grows otherwise.", Verdict.BEHAVIOUR)
-def find_edge_grows(old: Spec, new: Spec) -> Iterator[SpecChange]:
-    yield from _compare_entries(old, new, "grows")
+@kind("edge.multiply", "A number of an entity is multiplied otherwise.", Verdict.BEHAVIOUR)
+def find_edge_multiply(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    yield from _compare_entries(old, new, "multiply")
 
 
-@kind("edge.clears", "A transition clears other fields.", Verdict.BEHAVIOUR)
-def find_edge_clears(old: Spec, new: Spec) -> Iterator[SpecChange]:
+@kind("edge.clear", "A transition clears other fields.", Verdict.BEHAVIOUR)
+def find_edge_clear(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for edge in iter_edge_pairs(old, new):
-        was, now = getattr(edge.before, "clears", ()), getattr(edge.after, "clears", ())
-        path = (*edge.path, "clears")
+        was, now = getattr(edge.before, "clear", ()), getattr(edge.after, "clear", ())
+        path = (*edge.path, "clear")
         for field in list_gained(was, now):
             yield SpecChange(f"{edge.name} {field}", f"{edge.label} clears {field}", path)
         for field in list_gained(now, was):
@@ -164,7 +165,7 @@ def find_edge_clears(old: Spec, new: Spec) -> Iterator[SpecChange]:
 )
 def find_edge_limits(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for edge in iter_edge_pairs(old, new):
-        for word in ("refuses", "unless_holding", "reason"):
+        for word in ("ceiling", "unless_holding", "reason"):
             was, now = getattr(edge.before, word, None), getattr(edge.after, word, None)
             if was != now:
                 text = f"{edge.label} {word.replace('_', ' ')}: {format_change(was, now)}"
@@ -173,7 +174,7 @@ def find_edge_limits(old: Spec, new: Spec) -> Iterator[SpecChange]:
 
 def _compare_entries(old: Spec, new: Spec, word: str) -> Iterator[SpecChange]:
     for edge in iter_edge_pairs(old, new):
-        was, now = getattr(edge.before, word, {}), getattr(edge.after, word, {})
+        was, now = get_value(edge.before, word, {}), get_value(edge.after, word, {})
         for name in sorted({*was, *now}):
             if was.get(name) != now.get(name):
                 text = f"{edge.label} {word} {name}: {format_change(was.get(name), now.get(name))}"

@@ -22,8 +22,8 @@ from codegen.review.kinds.pairs import (
 )
 from codegen.source.spec import Spec
 
-EDGE_KEYS = ("create", "delete", "transitions", "shifts")
-STORAGE_KEYS = ("shared_with", "kept_in", "lease", "shown")
+EDGE_KEYS = ("create", "delete", "transitions", "updates")
+STORAGE_KEYS = ("shared_with", "kept_in", "lease", "public_status")
 """Keys of an entity whose kinds are in persistence.py."""
 
 
@@ -179,9 +179,9 @@ def find_edge_sets(old: Spec, new: Spec) -> Iterator[SpecChange]:
     yield from _compare_entries(old, new, "sets")
 
 
-@kind("edge.takes", "A transition keeps other fields of the request.", Verdict.BEHAVIOUR)
-def find_edge_takes(old: Spec, new: Spec) -> Iterator[SpecChange]:
-    yield from _compare_entries(old, new, "takes")
+@kind("edge.from_request", "A transition keeps other fields of the request.", Verdict.BEHAVIOUR)
+def find_edge_from_request(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    yield from _compare_entries(old, new, "from_request")
 
 
 def _compare_entries(old: Spec, new: Spec, word: str) -> Iterator[SpecChange]:

@@ -15,8 +15,8 @@ from runtime.stores.postgres.claims.claim_cursor import EVER, ClaimCursor
 from runtime.stores.postgres.claims.renewals import PostgresRenewals
 from runtime.stores.postgres.claims.settlements import Lost
 from runtime.stores.postgres.context import Connection, moment_of
-from runtime.stores.postgres.database import Unavailable
-from runtime.stores.postgres.steps import Taken
+from runtime.stores.postgres.database import PostgresUnavailable
+from runtime.stores.postgres.steps import StepOutcome
 from runtime.stores.semantics.leases import offers, room
 from runtime.stores.semantics.rules import revised
 from runtime.stores.store import Busy, GuardBreach, Unstorable
@@ -88,11 +88,11 @@ class PostgresLeases(PostgresRenewals[Record]):
             rows = written.claimed
             for place, outcome in zip(places, written.outcomes, strict=True):
                 outcomes[place] = outcome
-        if not any(isinstance(each, Unavailable) for each in outcomes):
+        if not any(isinstance(each, PostgresUnavailable) for each in outcomes):
             wanted = free + _settled(outcomes)
             try:
                 rows = await self._look_on(rows, owner, wanted, start, call, narrowed)
-            except Unavailable:
+            except PostgresUnavailable:
                 if not settlements:
                     raise self._unavailable() from None
         answers = self._answers(settlements, outcomes, call)
@@ -124,7 +124,7 @@ class PostgresLeases(PostgresRenewals[Record]):
                 back = self._cursor.back()
                 found = [*found, *await self._look(owner, wanted - len(found), back, call, narrowed)]
                 start = back
-            except Unavailable:
+            except PostgresUnavailable:
                 if not found:
                     raise  # What has been claimed is not to be forgotten for that.
         if self._has_cursor and all(value is None for value in narrowed.values()):
@@ -155,7 +155,7 @@ class PostgresLeases(PostgresRenewals[Record]):
         for clock in self._rules.on_access:
             await self._run_clock(clock, call, _ON_ACCESS)
         self._cursor.looked()
-        taken: list[Taken] = []
+        taken: list[StepOutcome] = []
         async with self._transaction() as connection:
             holder, held = await self._find_holder(connection, owner)
             free = room(self._rules, holder, "state", held, count)
@@ -169,7 +169,7 @@ class PostgresLeases(PostgresRenewals[Record]):
             else:
                 rows = await self._run_in(connection, "choose", **given)
                 for row in self._in_order(rows):
-                    begun = Taken(self._codec.decode(row), ())
+                    begun = StepOutcome(self._codec.decode(row), ())
                     taken.append(self._take(begun, edge, moment_of(row), owner, is_final=False))
                 await self._write(connection, call.caller, taken, call)
         if not taken:
@@ -329,9 +329,9 @@ class PostgresLeases(PostgresRenewals[Record]):
 
     def _path(self, edge: Transition, end: int) -> tuple[Transition, ...]:
         """Return the edges that led out of the lease: one, or two where it was the last try."""
-        if end == edge.target or edge.gives_up is None:
+        if end == edge.target or edge.dead_letter is None:
             return (edge,)
-        last = self._rules.edges[edge.gives_up.transition]
+        last = self._rules.edges[edge.dead_letter.transition]
         return (last,) if last.source == edge.source else (edge, last)
 
     # Pausing.
@@ -357,7 +357,7 @@ class PostgresLeases(PostgresRenewals[Record]):
         lease = self._rules.lease
         if lease is None:
             raise GuardBreach(f"a {self._entity} has no lease")
-        values = lease.first or (0,)
+        values = lease.claim_order or (0,)
         await self._forget()
         if "backlog" not in self._statements:
             return dict.fromkeys(values, Backlog(0, 0.0))

@@ -12,8 +12,8 @@ from runtime.stores.contract import LeaseProof, LeaseSettlement, Record
 from runtime.stores.postgres.codec import storable
 from runtime.stores.postgres.context import moment_of
 from runtime.stores.postgres.creation import PostgresCreation
-from runtime.stores.postgres.database import Locked, Unavailable
-from runtime.stores.postgres.steps import Taken
+from runtime.stores.postgres.database import Locked, PostgresUnavailable
+from runtime.stores.postgres.steps import StepOutcome
 from runtime.stores.semantics.edges import applies, given_value
 from runtime.stores.semantics.leases import LOST, lease_problem
 from runtime.stores.store import Busy, GuardBreach, Unstorable
@@ -26,7 +26,7 @@ class Lost(Exception):
     """Nothing was written, because the lease had ended or is another's; the text says which."""
 
 
-class Written(NamedTuple):
+class SettlementResult(NamedTuple):
     """What came of each, in their order, and the rows that were claimed in the same step, if it was made."""
 
     outcomes: Sequence[_Outcome]
@@ -60,7 +60,7 @@ class PostgresSettlements(PostgresCreation[Record]):
 
     async def _exchange_group(
         self, edge: Transition, call: Call, asked: Sequence[LeaseSettlement], **claiming: Any
-    ) -> Written:
+    ) -> SettlementResult:
         """Write results and claim others in the same statement."""
         return await self._write_group(edge, call, asked, f"exchange_{edge.name}", **claiming)
 
@@ -73,7 +73,7 @@ class PostgresSettlements(PostgresCreation[Record]):
         *,
         is_patient: bool = False,
         **claiming: Any,
-    ) -> Written:
+    ) -> SettlementResult:
         try:
             if statement:
                 outcomes, claimed = await self._send(statement, edge, call, asked, **claiming)
@@ -81,23 +81,23 @@ class PostgresSettlements(PostgresCreation[Record]):
                 outcomes, claimed = await self._step(edge, call, asked, is_patient=is_patient), None
         except Locked:
             if not statement.startswith("exchange_"):
-                return Written([Busy("another transaction has it")] * len(asked))
+                return SettlementResult([Busy("another transaction has it")] * len(asked))
             # Another transaction has one of them; the others do not wait for that.
-            return Written(await self._settle_group(edge, call, asked))
-        except Unavailable as error:
+            return SettlementResult(await self._settle_group(edge, call, asked))
+        except PostgresUnavailable as error:
             if error.unknown:
                 self._doubt(asked)
-            return Written([error] * len(asked))
+            return SettlementResult([error] * len(asked))
         except (Unstorable, GuardBreach) as error:
             if len(asked) == 1:
-                return Written([error])
+                return SettlementResult([error])
             # It is about one of them; the others are not to suffer for it.
-            return Written([(await self._settle_group(edge, call, [each]))[0] for each in asked])
+            return SettlementResult([(await self._settle_group(edge, call, [each]))[0] for each in asked])
         if len(self._unsure):
             for each, outcome in zip(asked, outcomes, strict=True):
-                if not isinstance(outcome, Unavailable | Busy):
+                if not isinstance(outcome, PostgresUnavailable | Busy):
                     self._unsure.remove(self._mark(each))
-        return Written(outcomes, claimed)
+        return SettlementResult(outcomes, claimed)
 
     # One statement.
 
@@ -105,7 +105,7 @@ class PostgresSettlements(PostgresCreation[Record]):
         self, statement: str, edge: Transition, call: Call, asked: Sequence[LeaseSettlement], **claiming: Any
     ) -> tuple[Sequence[_Outcome], Sequence[Any] | None]:
         given = self._lease_columns((each.key, each.lease) for each in asked)
-        for name, take in edge.takes.items():
+        for name, take in edge.from_request.items():
             values = [given_value(self._rules, name, take, each.given) for each in asked]
             given[f"given_{name}"] = [self._codec.argument(name, value) for value in values]
         rows = await self._run(statement, actor=call.caller, **given, **claiming)
@@ -138,7 +138,7 @@ class PostgresSettlements(PostgresCreation[Record]):
     ) -> Sequence[_Outcome]:
         rules, codec = self._rules, self._codec
         told: dict[str, _Outcome] = {}
-        taken: dict[str, Taken] = {}
+        taken: dict[str, StepOutcome] = {}
         async with self._database.transaction() as connection:
             name = "lock" if is_patient else "lock_free"
             keys = [codec.as_key(each.key) for each in asked]
@@ -156,12 +156,12 @@ class PostgresSettlements(PostgresCreation[Record]):
                     name: storable(value) if isinstance(value, str) else value
                     for name, value in each.given.items()
                 }
-                begun = Taken(record, (), given)
+                begun = StepOutcome(record, (), given)
                 taken[self._mark(each)] = self._take(begun, edge, now, "", is_final=each.is_final)
             is_written = await self._write(connection, call.caller, [*taken.values()], call)
             if not is_written:
                 # A lease ended while its row was waited for: none of this was in time.
-                raise Unavailable("a lease ended meanwhile")
+                raise PostgresUnavailable("a lease ended meanwhile")
         told |= {mark: rules.state(each.record) for mark, each in taken.items()}
         for ended in taken.values():
             for change, _ in ended.changes:
@@ -201,8 +201,8 @@ class PostgresSettlements(PostgresCreation[Record]):
         if record is None or lease is None or not self._unsure.get(self._mark(asked)):
             return None
         possible = {edge.target}
-        if edge.gives_up is not None:
-            possible.add(self._rules.edges[edge.gives_up.transition].target)
+        if edge.dead_letter is not None:
+            possible.add(self._rules.edges[edge.dead_letter.transition].target)
         state: int = self._rules.state(record)
         return state if state in possible and getattr(record, lease.fence) == asked.lease.fence else None
 
@@ -220,6 +220,6 @@ class PostgresSettlements(PostgresCreation[Record]):
         if isinstance(outcome, Lost):
             self._measures.lease_lost()
             return self._lease_lost(asked.key, asked.lease.owner, str(outcome))
-        if isinstance(outcome, Unavailable):
+        if isinstance(outcome, PostgresUnavailable):
             return self._unavailable()
         return outcome

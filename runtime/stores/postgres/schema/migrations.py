@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 from msgspec import Struct
 
-from runtime.stores.postgres.database import Database, Unavailable
+from runtime.stores.postgres.database import Database, PostgresUnavailable
 from runtime.stores.postgres.schema.series import find_folder
 from runtime.stores.store import StoreUnusable
 
@@ -98,12 +98,12 @@ async def migrate(database: Database, series: str, service: str | None = None) -
                 await _grant(connection, series, service)
             return [each.name for each in left]
     except asyncpg.InsufficientPrivilegeError:
-        raise Unavailable(
+        raise PostgresUnavailable(
             f"the schema lacks migrations, and this role may not apply them: run 'python -m runtime.postgres"
             f" migrate {series}' as the owner of the tables"
         ) from None
     except (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError) as error:
-        raise Unavailable(type(error).__name__, unknown=True) from None
+        raise PostgresUnavailable(type(error).__name__, unknown=True) from None
     finally:
         await connection.close()
 

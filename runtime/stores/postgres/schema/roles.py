@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 import asyncpg
 
-from runtime.stores.postgres.database import Database, Unavailable
+from runtime.stores.postgres.database import Database, PostgresUnavailable
 from runtime.stores.postgres.schema.migrations import MigrationError, migrate
 
 OWNER = "OWNER_"
@@ -48,4 +48,4 @@ async def _make_role(database: Database, role: str, password: str) -> None:
             f"there is no role {role}, and the owner of the tables may not make one"
         ) from None
     except asyncpg.UniqueViolationError as error:
-        raise Unavailable(type(error).__name__) from None
+        raise PostgresUnavailable(type(error).__name__) from None

@@ -21,7 +21,7 @@ _SENTINEL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class RedisAddress:
     """One server, or the Sentinels that know it."""
 
     host: str = "localhost"
@@ -75,14 +75,14 @@ class Address:
         return {**own, "socket_timeout": patience_s, "socket_connect_timeout": patience_s}
 
 
-def parsed(url: str) -> Address:
+def parsed(url: str) -> RedisAddress:
     """The address that a URL says; a ValueError says what is wrong with it."""
     scheme, _, rest = url.partition("://")
     if scheme in ("redis+sentinel", "rediss+sentinel"):
         return _sentinels(scheme, rest)
     found: dict[str, Any] = dict(parse_url(url))
     found.pop("connection_class", None)
-    return Address(
+    return RedisAddress(
         host=found.pop("host", "localhost"),
         port=int(found.pop("port", 6379)),
         path=found.pop("path", None),
@@ -93,7 +93,7 @@ def parsed(url: str) -> Address:
     )
 
 
-def _sentinels(scheme: str, rest: str) -> Address:
+def _sentinels(scheme: str, rest: str) -> RedisAddress:
     location, _, path = rest.partition("/")
     proof, _, hosts = location.rpartition("@")
     path, _, query = path.partition("?")
@@ -110,7 +110,7 @@ def _sentinels(scheme: str, rest: str) -> Address:
         if split.hostname is None:
             raise ValueError(f"{each!r} is no host")
         asked.append((split.hostname, split.port or _SENTINEL_PORT))
-    return Address(
+    return RedisAddress(
         user=unquote(user) or None,
         password=unquote(password) or None,
         database=int(database or 0),

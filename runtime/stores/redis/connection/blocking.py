@@ -16,18 +16,24 @@ from typing import Any
 
 import hiredis
 
-from runtime.stores.redis.connection.address import Address
-from runtime.stores.redis.connection.line import (
+from runtime.stores.redis.connection.address import RedisAddress
+from runtime.stores.redis.connection.client import (
+    CONNECT_S,
+    NOT_CONNECTED,
+    PATIENCE_S,
+    RedisClient,
+    RedisUnavailable,
+)
+from runtime.stores.redis.connection.pipelined_connection import (
     COMMAND_S,
     NOTHING_YET,
     Asking,
     Command,
-    LineLost,
+    RedisConnectionLost,
     ReplyError,
     answers_reader,
     introduced,
 )
-from runtime.stores.redis.connection.server import CONNECT_S, NOT_CONNECTED, PATIENCE_S, Server, Unavailable
 from runtime.stores.redis.scripts import ScriptCall
 
 _READ = 1 << 16
@@ -64,7 +70,7 @@ class BlockingLine:
     async def ask(self, commands: Sequence[Command]) -> list[Any]:
         """Sends commands together; their answers in order, an error among them where one was refused."""
         if not self.is_open:
-            raise LineLost("it is closed", sent=False)
+            raise RedisConnectionLost("it is closed", sent=False)
         packed = [hiredis.pack_command(tuple(each)) for each in commands]
         return self._exchanged(packed[0] if len(packed) == 1 else b"".join(packed), len(packed))
 
@@ -78,7 +84,7 @@ class BlockingLine:
             return self._answers(wanted)
         except (OSError, hiredis.HiredisError) as error:
             self.close()
-            raise LineLost(str(error) or type(error).__name__, sent=True) from None
+            raise RedisConnectionLost(str(error) or type(error).__name__, sent=True) from None
         except BaseException:
             # Whoever asks next must not be given what is still to come.
             self.close()
@@ -95,7 +101,7 @@ class BlockingLine:
         while True:
             size = self._received()
             if not size:
-                raise LineLost("the server closed it", sent=True)
+                raise RedisConnectionLost("the server closed it", sent=True)
             reader.feed(piece, 0, size)  # type: ignore[arg-type]  # It takes any buffer.
             while (answer := reader.gets()) is not NOTHING_YET:
                 found.append(answer)
@@ -127,7 +133,7 @@ class BlockingLine:
             return size
 
 
-class BlockingServer(Server):
+class BlockingRedisClient(RedisClient):
     """One Redis as one thread sees it. Nobody can listen there: that takes an event loop."""
 
     waits_on_the_spot = True
@@ -138,9 +144,9 @@ class BlockingServer(Server):
             began = time.monotonic()
             try:
                 answer = line.ask_one(ask(False).by_digest())
-            except LineLost as lost:
+            except RedisConnectionLost as lost:
                 if time.monotonic() >= began + PATIENCE_S:
-                    raise Unavailable(str(lost), unknown=True) from None
+                    raise RedisUnavailable(str(lost), unknown=True) from None
                 return await self._evaluate_again(ask(True))
             else:
                 if not isinstance(answer, ReplyError):
@@ -158,12 +164,12 @@ class BlockingServer(Server):
             line = BlockingLine(_connected(self._address))
             await introduced(line, self._address, self._name)
         except NOT_CONNECTED as error:
-            raise Unavailable(f"{type(error).__name__}: {error}") from None
+            raise RedisUnavailable(f"{type(error).__name__}: {error}") from None
         self._lines[name] = line
         return line
 
 
-def _connected(address: Address) -> socket.socket:
+def _connected(address: RedisAddress) -> socket.socket:
     if address.path is not None:
         made = socket.socket(socket.AF_UNIX)
         made.settimeout(CONNECT_S)

@@ -141,7 +141,7 @@ end
 
 function operations.create()
   M.forget()
-  local most = L.ceiling and M.number({}, L.ceiling.most) or 0
+  local most = L.ceiling and M.number({}, L.ceiling.max) or 0
   local planned = M.plan_creation(most > 0 and most, most > 0 and M.ceiling_count() or 0)
   local answers, rows = {}, {}
   for n, each in ipairs(planned) do

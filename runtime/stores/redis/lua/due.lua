@@ -34,7 +34,7 @@ end
 
 function M.due_given(clock, record)
   local given = {}
-  for name, pattern in pairs(clock.gives) do
+  for name, pattern in pairs(clock.values) do
     given[name] = string.gsub(pattern, '{([%w_]+)}', function(field) return M.value(record, field) or '' end)
   end
   return given
@@ -55,7 +55,7 @@ function M.run_if_due(clock, key)
   M.prepare(entity)
   local taken = M.take(entity, M.change_of(clock.change), given, '', false)
   M.commit(entity, source, taken, clock.by, clock.by, given)
-  if taken[1][1].is_shift then done[#done][7] = age end
+  if taken[1][1].is_update then done[#done][7] = age end
   return true
 end
 

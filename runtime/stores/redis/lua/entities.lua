@@ -421,16 +421,16 @@ function M.take(entity, change, given, owner, is_final)
     M.after_edge(entity, edge, given, owner)
     taken[#taken + 1] = {edge, lease and M.value(record, lease.owner) or owned, owned}
   end
-  if change.is_shift then
-    M.after_shift(entity, change, given)
+  if change.is_update then
+    M.after_update(entity, change, given)
     return {{change, '', ''}}
   end
-  local ending = change.gives_up
+  local ending = change.dead_letter
   local last = ending and M.change_of(ending.name)
   if not ending then
     step(change)
   elseif last.source == change.source then
-    local is_over = is_final or M.is_exhausted(ending, record, change.counts ~= ending.count_name)
+    local is_over = is_final or M.is_exhausted(ending, record, change.increment ~= ending.count_name)
     step(is_over and last or change)
   else
     step(change)
@@ -444,7 +444,7 @@ function M.note_changes(entity, taken, actor, noted_actor, given)
   for _, each in ipairs(taken) do
     local change, owner, before = each[1], each[2], each[3]
     if owner == '' then owner = before end
-    if not change.is_shift then M.note_history(entity, change, actor, given, owner) end
+    if not change.is_update then M.note_history(entity, change, actor, given, owner) end
     M.count_metrics(change.name, record, given)
     local is_leased = lease and (change.source == lease.state or change.target == lease.state)
     M.note_done(change.name, entity.key, is_leased and owner, is_leased and M.value(record, lease.fence),

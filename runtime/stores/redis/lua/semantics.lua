@@ -150,13 +150,13 @@ function M.lease_writes(edge, record, owner, moment, made)
 end
 
 function M.backoff_s(edge, record)
-  local waits = edge.waits
-  local failures = tonumber(M.value(record, waits.count) or 0)
-  if edge.counts ~= waits.count then failures = math.max(failures - 1, 0) end
-  local most = M.seconds_of(record, waits.most)
-  local power = (waits.times and M.number(record, waits.times) or 2) ^ math.min(failures, 1024)
-  local wait = power == math.huge and most or math.min(M.seconds_of(record, waits.base) * power, most)
-  local jitter = waits.jitter and M.number(record, waits.jitter) or 0
+  local backoff = edge.backoff
+  local failures = tonumber(M.value(record, backoff.count) or 0)
+  if edge.increment ~= backoff.count then failures = math.max(failures - 1, 0) end
+  local most = M.seconds_of(record, backoff.max)
+  local power = (backoff.times and M.number(record, backoff.times) or 2) ^ math.min(failures, 1024)
+  local wait = power == math.huge and most or math.min(M.seconds_of(record, backoff.base) * power, most)
+  local jitter = backoff.jitter and M.number(record, backoff.jitter) or 0
   if jitter ~= 0 then
     local chance = VIRTUAL and args.chance or math.random()
     wait = math.min(wait * (1 - jitter + 2 * jitter * chance), most)
@@ -165,7 +165,7 @@ function M.backoff_s(edge, record)
 end
 
 function M.wait_until(edge, record, moment)
-  local wait, until_ = M.microseconds(M.backoff_s(edge, record)), edge.waits.until_
+  local wait, until_ = M.microseconds(M.backoff_s(edge, record)), edge.backoff.until_
   if wait <= 0 and until_ == L.held_back_by then return false end
   return M.time_value(until_, moment + wait)
 end
@@ -173,7 +173,7 @@ end
 -- Ends the waits of other edges: at once in the state of waiting, and with no trace in any other.
 function M.end_waits(edge, moment, made)
   for until_, state in pairs(L.waits) do
-    if until_ ~= L.not_before and not (edge.waits and edge.waits.until_ == until_) then
+    if until_ ~= L.not_before and not (edge.backoff and edge.backoff.until_ == until_) then
       local is_over = edge.target == state and until_ ~= L.held_back_by
       made[until_] = is_over and M.time_value(until_, moment)
     end
@@ -202,15 +202,15 @@ function M.take_value(name, take, record, given)
 end
 
 function M.take_values(change, record, given, made)
-  for name, take in pairs(change.takes) do made[name] = M.take_value(name, take, record, given) or false end
+  for name, take in pairs(change.from_request) do made[name] = M.take_value(name, take, record, given) or false end
 end
 
 function M.grow(name, growth, record)
   local grown = math.ceil((M.value(record, name) or 0) * growth.times)
-  return M.text(math.floor(math.min(grown, M.number(record, growth.most))))
+  return M.text(math.floor(math.min(grown, M.number(record, growth.max))))
 end
 
--- Makes what an edge or a shift writes part of the record.
+-- Makes what an edge or an update writes part of the record.
 function M.apply(entity, made)
   local record, changed = entity.record, entity.changed
   for name, new in pairs(made) do
@@ -226,36 +226,36 @@ function M.after_edge(entity, edge, given, owner)
   local record = entity.record
   local moment, made = M.moment_after(record, now), {}
   if L.lease then M.lease_writes(edge, record, owner, moment, made) end
-  if edge.counts then made[edge.counts] = M.text((M.value(record, edge.counts) or 0) + 1) end
+  if edge.increment then made[edge.increment] = M.text((M.value(record, edge.increment) or 0) + 1) end
   if L.waits then M.end_waits(edge, moment, made) end
-  if edge.waits then made[edge.waits.until_] = M.wait_until(edge, record, moment) end
+  if edge.backoff then made[edge.backoff.until_] = M.wait_until(edge, record, moment) end
   if edge.stamps then
     for _, name in ipairs(edge.stamps) do made[name] = M.time_value(name, moment) end
   end
   if edge.sets then
     for name, set in pairs(edge.sets) do made[name] = set end
   end
-  if edge.copies then
-    for name, other in pairs(edge.copies) do made[name] = M.value(record, other) or false end
+  if edge.copy then
+    for name, other in pairs(edge.copy) do made[name] = M.value(record, other) or false end
   end
-  if edge.takes then M.take_values(edge, record, given, made) end
-  if edge.grows then
-    for name, growth in pairs(edge.grows) do made[name] = M.grow(name, growth, record) end
+  if edge.from_request then M.take_values(edge, record, given, made) end
+  if edge.multiply then
+    for name, growth in pairs(edge.multiply) do made[name] = M.grow(name, growth, record) end
   end
-  if edge.clears then
-    for _, name in ipairs(edge.clears) do made[name] = false end
+  if edge.clear then
+    for _, name in ipairs(edge.clear) do made[name] = false end
   end
   made[L.status] = edge.target
   M.apply(entity, made)
 end
 
-function M.after_shift(entity, shift, given)
+function M.after_update(entity, update, given)
   local record = entity.record
   local moment, made = M.moment_after(record, now), {}
-  for _, name in ipairs(shift.stamps or {}) do made[name] = M.time_value(name, moment) end
-  for name, set in pairs(shift.sets or {}) do made[name] = set end
-  if shift.takes then M.take_values(shift, record, given, made) end
-  for _, name in ipairs(shift.clears or {}) do made[name] = false end
+  for _, name in ipairs(update.stamps or {}) do made[name] = M.time_value(name, moment) end
+  for name, set in pairs(update.sets or {}) do made[name] = set end
+  if update.from_request then M.take_values(update, record, given, made) end
+  for _, name in ipairs(update.clear or {}) do made[name] = false end
   M.apply(entity, made)
 end
 
@@ -270,7 +270,7 @@ end
 
 local changes = {}
 
--- An edge or a shift by its name. It is made when it is first needed: a call needs few of them.
+-- An edge or an update by its name. It is made when it is first needed: a call needs few of them.
 function M.change_of(name)
   local found = changes[name]
   if not found then

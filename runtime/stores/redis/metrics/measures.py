@@ -5,7 +5,7 @@ from __future__ import annotations
 from runtime.observe.metrics import Metrics
 
 
-class Measures:
+class RedisMeasures:
     """The counters of one kind of entity; kinds of one node share the series."""
 
     def __init__(self, metrics: Metrics, entity: str) -> None:

@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode
 
-from runtime.stores.s3.client.credentials import Credentials
+from runtime.stores.s3.client.credentials import KeySource
 from runtime.stores.s3.client.objects import Objects
-from runtime.stores.s3.client.place import Place, address_of
+from runtime.stores.s3.client.place import BucketPlace, address_of
 
 FOLDER = "ui"
 FIRST = "index.html"
 _KINDS = frozenset((".html", ".js", ".css", ".svg", ".png", ".ico", ".json", ".webmanifest"))
 
 
-async def deploy_page(system: str, place: Place, credentials: Credentials | None = None) -> list[str]:
+async def deploy_page(system: str, place: BucketPlace, credentials: KeySource | None = None) -> list[str]:
     """Puts the page into the bucket, beside whatever queues are in it; the keys that were written."""
     objects = Objects(replace(place, prefix=""), credentials)
     found = page_files(system)
@@ -29,13 +29,13 @@ async def deploy_page(system: str, place: Place, credentials: Credentials | None
     return [f"{FOLDER}/{name}" for name in found]
 
 
-def page_url(place: Place) -> str:
+def page_url(place: BucketPlace) -> str:
     """Where a browser finds the page."""
     address = address_of(place)
     return f"{address.origin}{address.root}/{FOLDER}/{FIRST}?{urlencode(asked_of(place))}"
 
 
-def asked_of(place: Place) -> dict[str, str]:
+def asked_of(place: BucketPlace) -> dict[str, str]:
     """What the address of a page says of the place that it is to show."""
     return {"region": place.region, **({"queue": place.prefix.rstrip("/")} if place.prefix else {})}
 

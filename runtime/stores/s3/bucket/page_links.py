@@ -16,9 +16,9 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from runtime.stores.s3.bucket.page_files import FIRST, FOLDER, asked_of, deploy_page, page_files
-from runtime.stores.s3.client.credentials import Credentials
+from runtime.stores.s3.client.credentials import KeySource
 from runtime.stores.s3.client.objects import Objects
-from runtime.stores.s3.client.place import Place, address_of
+from runtime.stores.s3.client.place import BucketPlace, address_of
 
 LONGEST_S = 7 * 24 * 3600
 """No store honours a signature for longer."""
@@ -28,7 +28,9 @@ _SCRIPTS = "script-src 'self'"
 _FIRST_SCRIPT = '<script type="module"'
 
 
-async def lend_page(system: str, place: Place, seconds: int, credentials: Credentials | None = None) -> str:
+async def lend_page(
+    system: str, place: BucketPlace, seconds: int, credentials: KeySource | None = None
+) -> str:
     """Puts the page there and gives back an address that opens it for so many seconds."""
     await deploy_page(system, place, credentials)
     objects = Objects(replace(place, prefix=""), credentials)
@@ -62,7 +64,7 @@ async def presign(objects: Objects, key: str, seconds: int, query: Mapping[str, 
 def lent(text: str, parts: Mapping[str, str]) -> str:
     """The first file of a page with other addresses for its parts, and for the parts of those."""
 
-    def told(found: re.Match[str]) -> str:
+    def replace_link(found: re.Match[str]) -> str:
         name, file = found.groups()
         return f'{name}="{html.escape(parts[file])}"' if file in parts else found[0]
 
@@ -73,6 +75,6 @@ def lent(text: str, parts: Mapping[str, str]) -> str:
     for mark in (_SCRIPTS, _FIRST_SCRIPT):
         if text.count(mark) != 1:
             raise ValueError(f"the page has to have {mark} once")
-    text = re.sub(r'\b(src|href)="([^"#]+)"', told, text)
+    text = re.sub(r'\b(src|href)="([^"#]+)"', replace_link, text)
     text = text.replace(_SCRIPTS, f"{_SCRIPTS} 'sha256-{digest}'")
     return text.replace(_FIRST_SCRIPT, f'<script type="importmap">{table}</script>\n{_FIRST_SCRIPT}')

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from runtime.stores.s3.bucket.bucket_settings import TRIALS, is_versioned
 from runtime.stores.s3.client.errors import NotMatched, ObjectError
-from runtime.stores.s3.client.objects import Objects, Written
+from runtime.stores.s3.client.objects import Objects, WrittenObject
 
 RACERS = 8
 FEW_RACERS = 2
@@ -18,7 +18,7 @@ FEW_RACERS = 2
 _CLOCK_S = 2.0
 
 
-class Result(NamedTuple):
+class ProbeResult(NamedTuple):
     """What was tried, whether it is as it has to be, and what was seen."""
 
     name: str
@@ -43,13 +43,15 @@ class _Trial:
             await self.objects.delete(key)
 
 
-async def examine(objects: Objects, *, most_skew_s: float = _CLOCK_S, racers: int = RACERS) -> list[Result]:
+async def examine(
+    objects: Objects, *, most_skew_s: float = _CLOCK_S, racers: int = RACERS
+) -> list[ProbeResult]:
     """Tries everything that a store has to be able to do; what follows from a failure is not tried."""
     trial = _Trial(objects)
     try:
         await objects.page(trial.folder, most=1)
     except ObjectError as error:
-        return [Result("store", False, str(error))]
+        return [ProbeResult("store", False, str(error))]
     steps: Sequence[tuple[str, Callable[[_Trial], Awaitable[str]]]] = (
         ("conditional create", _creates_once),
         ("conditional update", _replaces_once),
@@ -58,14 +60,14 @@ async def examine(objects: Objects, *, most_skew_s: float = _CLOCK_S, racers: in
         ("listing", _lists_in_order),
         ("conditional delete", _deletes_under_condition),
     )
-    found = [Result("store", True, f"the bucket {objects.place.bucket} answers")]
+    found = [ProbeResult("store", True, f"the bucket {objects.place.bucket} answers")]
     for name, step in steps:
         try:
-            found.append(Result(name, True, await step(trial)))
+            found.append(ProbeResult(name, True, await step(trial)))
         except _NotSo as problem:
-            found.append(Result(name, False, str(problem)))
+            found.append(ProbeResult(name, False, str(problem)))
         except ObjectError as error:
-            found.append(Result(name, False, str(error) or type(error).__name__))
+            found.append(ProbeResult(name, False, str(error) or type(error).__name__))
     await trial.tidy()
     return [*found, _clock(objects, most_skew_s)]
 
@@ -141,12 +143,12 @@ async def _one_replaces(trial: _Trial, racers: int) -> None:
         raise _NotSo(f"of {racers} that replaced an object at once {changed} succeeded")
 
 
-async def _winners(writers: Sequence[Awaitable[Written]]) -> int:
+async def _winners(writers: Sequence[Awaitable[WrittenObject]]) -> int:
     done = await asyncio.gather(*writers, return_exceptions=True)
     for each in done:
         if isinstance(each, BaseException) and not isinstance(each, NotMatched):
             raise each
-    return sum(isinstance(each, Written) for each in done)
+    return sum(isinstance(each, WrittenObject) for each in done)
 
 
 async def _keeps_versions(trial: _Trial) -> str:
@@ -187,10 +189,10 @@ async def _deletes_under_condition(trial: _Trial) -> str:
     return "If-Match: an object that has changed stays"
 
 
-def _clock(objects: Objects, most_s: float) -> Result:
+def _clock(objects: Objects, most_s: float) -> ProbeResult:
     offset = objects.clock_offset_s
     if offset is None:
-        return Result("clock", False, "the store does not say what time it is")
+        return ProbeResult("clock", False, "the store does not say what time it is")
     ahead = "behind" if offset > 0 else "ahead of"
     seen = f"this machine is {abs(offset):.1f} s {ahead} the store, and {most_s:g} s are allowed"
-    return Result("clock", abs(offset) <= most_s, seen)
+    return ProbeResult("clock", abs(offset) <= most_s, seen)

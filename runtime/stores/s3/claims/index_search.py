@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple
 from runtime.stores.contract import Record
 from runtime.stores.s3.claims.scan_cursors import ScanCursors
 from runtime.stores.s3.claims.skip_cache import SkipCache
-from runtime.stores.s3.client.listings import Entry
+from runtime.stores.s3.client.listings import ListedObject
 from runtime.stores.s3.context import BucketContext
 from runtime.stores.s3.indexes.repair_checkpoint import CheckpointReader
 from runtime.stores.s3.keys import minute, moment_of
@@ -41,7 +41,7 @@ class Candidate(NamedTuple):
     """An entity that may be free, and the line of a listing that says so."""
 
     key: str
-    line: Entry
+    line: ListedObject
     is_hint: bool
     """Whether the line is of the index, not of the entity itself."""
     listed_at: datetime

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Generic
 
 from runtime.stores.contract import Record
+from runtime.stores.s3.claims.claim_request import ClaimRequest, LeaseOut
 from runtime.stores.s3.claims.index_search import Candidate, IndexSearch
-from runtime.stores.s3.claims.wish import ClaimWish, LeaseOut
 from runtime.stores.s3.codec import Snapshot, Unreadable
 from runtime.stores.s3.context import BucketContext
 
@@ -35,7 +35,7 @@ class IndexedClaims(Generic[Record]):
         self.may_find = True
         """Whether another claim may find something at once."""
 
-    async def claim(self, wish: ClaimWish, most: int) -> list[Snapshot[Record]]:
+    async def claim(self, request: ClaimRequest, most: int) -> list[Snapshot[Record]]:
         """Lease some entities, those of the oldest minutes first, at most so many."""
         claimed: list[Snapshot[Record]] = []
         tried: set[str] = set()
@@ -44,7 +44,7 @@ class IndexedClaims(Generic[Record]):
             some = self._search.take(most - len(claimed), tried)
             if some:
                 found, failure = _sort_out(
-                    await asyncio.gather(*[self._try(each, wish) for each in some], return_exceptions=True)
+                    await asyncio.gather(*[self._try(each, request) for each in some], return_exceptions=True)
                 )
                 claimed += found
                 if failure is not None and not claimed:
@@ -77,7 +77,7 @@ class IndexedClaims(Generic[Record]):
         entering = self._rules.entering
         return entering is not None and self._rules.state(record) == entering.source
 
-    async def _try(self, candidate: Candidate, wish: ClaimWish) -> Snapshot[Record] | None:
+    async def _try(self, candidate: Candidate, request: ClaimRequest) -> Snapshot[Record] | None:
         was_claimed = False
         path = self._context.keys.path_of(candidate.key)
         try:
@@ -87,24 +87,24 @@ class IndexedClaims(Generic[Record]):
                 return None
             snapshot = self._context.writes.snapshot(candidate.key, found)
             was_claimed = candidate.is_hint and not self._is_waiting(snapshot.record)
-            if not self._is_worth_it(candidate, snapshot, wish):
+            if not self._is_worth_it(candidate, snapshot, request):
                 return None
-            return await self._claim(candidate, snapshot, wish)
+            return await self._claim(candidate, snapshot, request)
         except Unreadable as error:
             self._search.skipped.add(candidate.line, self._context.now() + _UNREADABLE_FOR)
-            self._context.log_unreadable(wish.call, path, error)
+            self._context.log_unreadable(request.call, path, error)
             return None
         finally:
             self._search.finish(candidate, was_claimed_by_others=was_claimed)
 
-    def _is_worth_it(self, candidate: Candidate, snapshot: Snapshot[Record], wish: ClaimWish) -> bool:
+    def _is_worth_it(self, candidate: Candidate, snapshot: Snapshot[Record], request: ClaimRequest) -> bool:
         """Whether an entity is free for an owner; if not, the line is put in order or remembered."""
         context, record, now = self._context, snapshot.record, self._context.now()
         if not self._is_waiting(record):
             self._skip_other(candidate, snapshot, now)
             return False
         lease = self._rules.lease
-        if lease is not None and lease.only and not wish.is_able(self._rules, record):
+        if lease is not None and lease.only and not request.is_able(self._rules, record):
             # Its kind is for life.
             self._search.skipped.add(candidate.line)
             self._skip_object(snapshot, candidate)
@@ -120,7 +120,7 @@ class IndexedClaims(Generic[Record]):
                 self._search.skipped.add(candidate.line, context.free_at(record))
             self._skip_object(snapshot, candidate, context.free_at(record))
             return False
-        return wish.fits(self._rules, record)
+        return request.fits(self._rules, record)
 
     def _skip_other(self, candidate: Candidate, snapshot: Snapshot[Record], now: datetime) -> None:
         """Skip what is not free. What it was found by is replaced by the entries that it should have.
@@ -152,12 +152,12 @@ class IndexedClaims(Generic[Record]):
         self._search.skipped.note(self._context.keys.path_of(candidate.key), snapshot.etag, until)
 
     async def _claim(
-        self, candidate: Candidate, snapshot: Snapshot[Record], wish: ClaimWish
+        self, candidate: Candidate, snapshot: Snapshot[Record], request: ClaimRequest
     ) -> Snapshot[Record] | None:
         context, key, skipped = self._context, candidate.key, self._search.skipped
         if not candidate.is_hint and self._search.uses_index:
             await self._add_hint(key, snapshot.record)
-        leased: Snapshot[Record] | None = await self._lease_out(key, snapshot, wish)
+        leased: Snapshot[Record] | None = await self._lease_out(key, snapshot, request)
         if leased is None:
             return None
         ends = context.abandoned_at(leased.record)

@@ -6,7 +6,7 @@ import heapq
 from collections import OrderedDict
 from datetime import datetime
 
-from runtime.stores.s3.client.objects import Entry
+from runtime.stores.s3.client.objects import ListedObject
 
 _REMEMBERED = 100_000
 _SPARE = 64
@@ -21,7 +21,7 @@ class SkipCache:
         self._times: list[tuple[datetime, str]] = []
         """A heap of the times and whose they are; one that has changed since stays until it comes up."""
 
-    def add(self, line: Entry, until: datetime | None = None) -> None:
+    def add(self, line: ListedObject, until: datetime | None = None) -> None:
         """Remembers one."""
         self.note(line.key, line.etag, until)
 
@@ -37,7 +37,7 @@ class SkipCache:
             self._times = [(until, key) for key, (_, until) in self._until.items() if until is not None]
             heapq.heapify(self._times)
 
-    def has(self, line: Entry, now: datetime) -> bool:
+    def has(self, line: ListedObject, now: datetime) -> bool:
         """Whether one can be passed by."""
         etag, until = self._until.get(line.key, ("", None))
         return etag == line.etag and (until is None or now < until)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Generic
 
 from runtime.stores.contract import Backlog, Record
-from runtime.stores.s3.claims.wish import ClaimWish, LeaseOut
+from runtime.stores.s3.claims.claim_request import ClaimRequest, LeaseOut
 from runtime.stores.s3.codec import Snapshot
 from runtime.stores.s3.context import BucketContext, run_together
 from runtime.stores.semantics.leases import claim_age, claim_rank, free_at, is_free
@@ -28,32 +28,32 @@ class TableClaims(Generic[Record]):
         self._vain: tuple[_Fingerprint, int] | None = None
         """What there was, and when, as a claim last found nothing."""
 
-    async def claim(self, wish: ClaimWish, most: int) -> list[Snapshot[Record]]:
+    async def claim(self, request: ClaimRequest, most: int) -> list[Snapshot[Record]]:
         """Lease the next entities in claim order, at most so many."""
         now = self._context.moment()
         table = await self._scan(now)
         fitting = [
             (key, each)
             for key, each in table
-            if self._context.is_claimable(each.record, now) and wish.fits(self._rules, each.record)
+            if self._context.is_claimable(each.record, now) and request.fits(self._rules, each.record)
         ]
         fitting.sort(key=lambda each: self._order(*each))
         claimed: list[Snapshot[Record]] = []
         while fitting and len(claimed) < most:
             count = most - len(claimed)
             some, fitting = fitting[:count], fitting[count:]
-            leased = await run_together(some, lambda each: self._lease_out(*each, wish))
+            leased = await run_together(some, lambda each: self._lease_out(*each, request))
             claimed += [each for each in leased if each is not None]
         self._vain = None if claimed else (_fingerprint(table), now)
         return claimed
 
     async def backlog(self) -> dict[int, Backlog]:
-        """Count what can be claimed now, by each value of `first`."""
+        """Count what can be claimed now, by each value of `claim_order`."""
         rules, now, ages = self._rules, self._context.moment(), dict[int, list[int]]()
         for _, each in await self._scan(now):
             if self._context.is_claimable(each.record, now):
                 ages.setdefault(claim_rank(rules, each.record) or 0, []).append(claim_age(rules, each.record))
-        values = (rules.lease.first if rules.lease else ()) or (0,)
+        values = (rules.lease.claim_order if rules.lease else ()) or (0,)
         found = [ages.get(rank, []) for rank in range(len(values))]
         return {
             value: Backlog(len(some), max(0, now - min(some, default=now)) / 1e6)

@@ -9,10 +9,10 @@ import threading
 from functools import partial
 from typing import Any
 
-from runtime.stores.s3.client.credentials import Credentials, Key
+from runtime.stores.s3.client.credentials import AccessKey, KeySource
 from runtime.stores.s3.client.errors import Away
 from runtime.stores.s3.client.permissions import permission
-from runtime.stores.s3.client.place import Place, address_of, authority_file
+from runtime.stores.s3.client.place import BucketPlace, address_of, authority_file
 from runtime.stores.s3.client.responses import explain_botocore, explain_client_error
 from runtime.stores.s3.client.retries import retry
 
@@ -20,11 +20,11 @@ from runtime.stores.s3.client.retries import retry
 class ApiClient:
     """A botocore client for one bucket, which is made when it is first used: that takes a moment."""
 
-    def __init__(self, place: Place, credentials: Credentials) -> None:
+    def __init__(self, place: BucketPlace, credentials: KeySource) -> None:
         self._place = place
         self._credentials = credentials
         self._address = address_of(place)
-        self._made: tuple[Key, Any] | None = None
+        self._made: tuple[AccessKey, Any] | None = None
         self._making = threading.Lock()
 
     async def call(self, operation: str, **given: Any) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class ApiClient:
         if made is not None:
             made[1].close()
 
-    def client(self, key: Key) -> Any:
+    def client(self, key: AccessKey) -> Any:
         """The client that signs with a key."""
         with self._making:
             if self._made is None or self._made[0] != key:
@@ -51,7 +51,7 @@ class ApiClient:
         key = await self._credentials.key()
         return await asyncio.to_thread(self._call, key, operation, given)
 
-    def _call(self, key: Key, operation: str, given: dict[str, Any]) -> dict[str, Any]:
+    def _call(self, key: AccessKey, operation: str, given: dict[str, Any]) -> dict[str, Any]:
         from botocore.exceptions import BotoCoreError, ClientError
         from botocore.parsers import ResponseParserError
 
@@ -66,7 +66,7 @@ class ApiClient:
         except ResponseParserError:
             raise Away("The store does not answer: what it sends is cut off.") from None
 
-    def _new_client(self, key: Key) -> Any:
+    def _new_client(self, key: AccessKey) -> Any:
         import botocore.session
         from botocore.config import Config
 

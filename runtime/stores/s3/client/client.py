@@ -6,8 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.stores.s3.client.credentials import Credentials
-from runtime.stores.s3.client.place import Place, address_of, authority_file
+from runtime.stores.s3.client.credentials import KeySource
+from runtime.stores.s3.client.place import BucketPlace, address_of, authority_file
 from runtime.stores.s3.client.retries import FIRST_PAUSE_S, LONGEST_PAUSE_S
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class DataClient:
     write that was carried out would be repeated then, and fail by its own first try.
     """
 
-    def __init__(self, place: Place, credentials: Credentials) -> None:
+    def __init__(self, place: BucketPlace, credentials: KeySource) -> None:
         self._place = place
         self._credentials = credentials
         self._address = address_of(place)
@@ -88,7 +88,7 @@ class DataClient:
         )
 
 
-def patience_s(place: Place, size: int) -> float:
+def patience_s(place: BucketPlace, size: int) -> float:
     """How long a request with a body may take. A slow network carries a megabyte in a second.
 
     A store has one time for all its requests, so there are few of them: it is a power of two of seconds more.

@@ -18,7 +18,7 @@ _ASKED_AGAIN = timedelta(minutes=10)
 latest, so a key that was given out is used for five minutes at most, and is good for ten."""
 
 
-class Key(NamedTuple):
+class AccessKey(NamedTuple):
     """What requests are signed with; one that is lent for a while has a token."""
 
     access: str
@@ -26,14 +26,14 @@ class Key(NamedTuple):
     token: str | None = None
 
 
-class Credentials:
+class KeySource:
     """Where keys come from: variables, else a profile, a role, the machine. Lent ones are renewed in time."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._lent: Any = None
         self._key = _from_variables(environ)
 
-    async def key(self) -> Key:
+    async def key(self) -> AccessKey:
         """The key to use now."""
         if self._key is not None:
             return self._key
@@ -57,23 +57,25 @@ class Credentials:
     def _is_lent(self) -> bool:
         return hasattr(self._lent, "refresh_needed")
 
-    def _read(self) -> Key:
+    def _read(self) -> AccessKey:
         """What the chain gives now; a key that ends soon is renewed, which may take a while."""
         if self._lent is None:
             self._lent = _from_the_chain()
         got = self._lent.get_frozen_credentials()
-        key = Key(got.access_key, got.secret_key, got.token)
+        key = AccessKey(got.access_key, got.secret_key, got.token)
         if not self._is_lent:
             self._key = key
         return key
 
 
-def _from_variables(environ: Mapping[str, str]) -> Key | None:
+def _from_variables(environ: Mapping[str, str]) -> AccessKey | None:
     """What the chain finds first. To look here spares most processes the load of the chain."""
     access, secret = environ.get("AWS_ACCESS_KEY_ID"), environ.get("AWS_SECRET_ACCESS_KEY")
     if not access or not secret:
         return None
-    return Key(access, secret, environ.get("AWS_SESSION_TOKEN") or environ.get("AWS_SECURITY_TOKEN") or None)
+    return AccessKey(
+        access, secret, environ.get("AWS_SESSION_TOKEN") or environ.get("AWS_SECURITY_TOKEN") or None
+    )
 
 
 def _from_the_chain() -> Any:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus
 from xml.etree import ElementTree
 
-from runtime.stores.s3.client.place import Place
+from runtime.stores.s3.client.place import BucketPlace
 from runtime.stores.s3.client.responses import NoStore
 
 
-class Entry(NamedTuple):
+class ListedObject(NamedTuple):
     """A line of a listing."""
 
     key: str
@@ -25,11 +25,11 @@ class Entry(NamedTuple):
 class Page(NamedTuple):
     """Some lines of a listing in the order of their keys; without a token nothing follows."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[ListedObject]
     token: str | None
 
 
-def parse_document(body: bytes, tag: str, place: Place) -> ElementTree.Element:
+def parse_document(body: bytes, tag: str, place: BucketPlace) -> ElementTree.Element:
     """What a bucket answers to a question about itself, which is a document of this tag."""
     try:
         root = ElementTree.fromstring(body)
@@ -40,7 +40,7 @@ def parse_document(body: bytes, tag: str, place: Place) -> ElementTree.Element:
     return root
 
 
-def parse_page(body: bytes, place: Place) -> Page:
+def parse_page(body: bytes, place: BucketPlace) -> Page:
     """A page of a listing. The prefix of the place is cut off its keys."""
     root = parse_document(body, "ListBucketResult", place)
     space, cut = root.tag.rfind("}") + 1, len(place.prefix)
@@ -54,7 +54,7 @@ def parse_page(body: bytes, place: Place) -> Page:
             tags[name] = part.text or ""
     is_url = tags.get("EncodingType") == "url"
     entries = [
-        Entry(
+        ListedObject(
             (unquote_plus(line["Key"]) if is_url else line["Key"])[cut:],
             line["ETag"],
             int(line["Size"]),

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from runtime.stores.s3.client.api_client import ApiClient
 from runtime.stores.s3.client.client import DataClient
-from runtime.stores.s3.client.credentials import Credentials
+from runtime.stores.s3.client.credentials import KeySource
 from runtime.stores.s3.client.errors import Away, Gone, NotMatched, Unsure
 from runtime.stores.s3.client.kinds import kind_of
-from runtime.stores.s3.client.listings import Entry, Page, parse_page
+from runtime.stores.s3.client.listings import ListedObject, Page, parse_page
 from runtime.stores.s3.client.permissions import permission
-from runtime.stores.s3.client.place import Place
+from runtime.stores.s3.client.place import BucketPlace
 from runtime.stores.s3.client.responses import NoStore, NotKnown, NotSent, Undescribed, explain_obstore
 from runtime.stores.s3.client.retries import retry
-from runtime.stores.s3.client.signed_requests import Asked, SignedRequests
+from runtime.stores.s3.client.signed_requests import BucketRequest, SignedRequests
 
 if TYPE_CHECKING:
     from obstore import GetOptions, PutMode, PutResult
     from obstore.store import S3Store
 
-__all__ = ["Entry", "Found", "Objects", "Page", "Place", "Version", "Written"]
+__all__ = ["BucketPlace", "Found", "ListedObject", "Objects", "Page", "Version", "WrittenObject"]
 
 _AS_URL = {"encoding-type": "url"}
 """Keys may have characters that XML has no way to write."""
@@ -40,7 +40,7 @@ class Found(NamedTuple):
     changed: datetime
 
 
-class Written(NamedTuple):
+class WrittenObject(NamedTuple):
     """What a write left behind."""
 
     etag: str
@@ -59,9 +59,9 @@ class Version(NamedTuple):
 class Objects:
     """The client. What can be repeated without harm is, a few times; a conditional write never."""
 
-    def __init__(self, place: Place, credentials: Credentials | None = None) -> None:
+    def __init__(self, place: BucketPlace, credentials: KeySource | None = None) -> None:
         self.place = place
-        self.credentials = credentials or Credentials()
+        self.credentials = credentials or KeySource()
         self.api = ApiClient(place, self.credentials)
         self._data = DataClient(place, self.credentials)
         self._signed = SignedRequests(place, self.credentials)
@@ -81,17 +81,17 @@ class Objects:
         except Gone:
             return None
 
-    async def create(self, key: str, body: bytes, tags: Mapping[str, str] | None = None) -> Written:
+    async def create(self, key: str, body: bytes, tags: Mapping[str, str] | None = None) -> WrittenObject:
         """Adds an object; raises NotMatched where there is one."""
         return await self._write(key, body, "create", tags)
 
     async def replace(
         self, key: str, body: bytes, etag: str, tags: Mapping[str, str] | None = None
-    ) -> Written:
+    ) -> WrittenObject:
         """Replaces an object that is still the one of this ETag, else raises NotMatched."""
         return await self._write(key, body, {"e_tag": etag}, tags)
 
-    async def put(self, key: str, body: bytes, *, content_type: str | None = None) -> Written:
+    async def put(self, key: str, body: bytes, *, content_type: str | None = None) -> WrittenObject:
         """Writes an object whatever was there. What type it is of follows from its key unless it is given."""
         kind = content_type or kind_of(key)
         put = partial(self._put, key, body, "overwrite", kind, None)
@@ -111,7 +111,7 @@ class Objects:
         if etag is not None and not self._deletes_plainly:
             try:
                 needed = permission("delete_object")
-                await self._signed.ask(Asked("DELETE", needed, key, headers={"If-Match": etag}))
+                await self._signed.ask(BucketRequest("DELETE", needed, key, headers={"If-Match": etag}))
             except NotMatched:
                 return False
             except NotKnown:
@@ -158,7 +158,7 @@ class Objects:
     async def describe(self, operation: str, query: Mapping[str, str]) -> bytes:
         """What the bucket says to a question that every bucket has an answer to."""
         try:
-            return await self._signed.ask(Asked("GET", permission(operation), query=query))
+            return await self._signed.ask(BucketRequest("GET", permission(operation), query=query))
         except Gone as error:
             # It is not the bucket that is missing: a store says so.
             raise NoStore(self.place, str(error)) from None
@@ -169,7 +169,9 @@ class Objects:
         self._signed.close()
         self.api.close()
 
-    async def _write(self, key: str, body: bytes, mode: PutMode, tags: Mapping[str, str] | None) -> Written:
+    async def _write(
+        self, key: str, body: bytes, mode: PutMode, tags: Mapping[str, str] | None
+    ) -> WrittenObject:
         put = partial(self._put, key, body, mode, kind_of(key), tags)
         try:
             written = await retry(
@@ -229,8 +231,8 @@ class Objects:
         )
 
 
-def _written(told: PutResult) -> Written:
-    return Written(told["e_tag"] or "", _version(told["version"]))
+def _written(told: PutResult) -> WrittenObject:
+    return WrittenObject(told["e_tag"] or "", _version(told["version"]))
 
 
 def _version(version: str | None) -> str | None:

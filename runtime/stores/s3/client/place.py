@@ -30,7 +30,7 @@ class Names(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class BucketPlace:
     """A bucket, or what of it is below a prefix."""
 
     bucket: str
@@ -48,7 +48,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Address:
+class StoreAddress:
     """A place on the network."""
 
     host: str
@@ -86,10 +86,10 @@ def authority_file(environ: Mapping[str, str] = os.environ) -> str | None:
         raise Refused(f"AWS_CA_BUNDLE: {named} cannot be used: {error.strerror or error}.") from None
 
 
-def place_of(kept: KeptInS3, values: Mapping[str, Any]) -> Place:
+def place_of(kept: KeptInS3, values: Mapping[str, Any]) -> BucketPlace:
     """Where entities are, by the values of the variables that their spec names."""
     root = values.get(kept.prefix) if kept.prefix else None
-    return Place(
+    return BucketPlace(
         bucket=str(values[kept.bucket]),
         endpoint=values.get(kept.endpoint) or None,
         region=str(values[kept.region]),
@@ -98,13 +98,13 @@ def place_of(kept: KeptInS3, values: Mapping[str, Any]) -> Place:
     )
 
 
-def places_of(lifecycles: Iterable[Lifecycle], values: Mapping[str, Any]) -> list[Place]:
+def places_of(lifecycles: Iterable[Lifecycle], values: Mapping[str, Any]) -> list[BucketPlace]:
     """Every place that entities of some lifecycles are at, once."""
     kept = [each.in_s3 for each in lifecycles if each.in_s3 is not None]
     return list(dict.fromkeys(place_of(each, values) for each in kept))
 
 
-def address_of(place: Place, environ: Mapping[str, str] = os.environ) -> Address:
+def address_of(place: BucketPlace, environ: Mapping[str, str] = os.environ) -> StoreAddress:
     """Where the requests for a bucket go."""
     if not place.bucket:
         raise Refused(f"No bucket is named: set {place.names.bucket}.")
@@ -133,8 +133,8 @@ def address_of(place: Place, environ: Mapping[str, str] = os.environ) -> Address
         host = f"s3.{place.region}.{ending}"
         if "." in place.bucket:
             # The certificate covers one name before the host's, and such a bucket would be several.
-            return Address(host, 443, True, f"/{place.bucket}")
-        return Address(f"{place.bucket}.{host}", 443, True, "")
+            return StoreAddress(host, 443, True, f"/{place.bucket}")
+        return StoreAddress(f"{place.bucket}.{host}", 443, True, "")
     try:
         parts = urlsplit(given)
         port = parts.port
@@ -143,6 +143,6 @@ def address_of(place: Place, environ: Mapping[str, str] = os.environ) -> Address
     if parts.scheme not in {"http", "https"} or not parts.hostname or _ODD.search(given):
         raise Refused(f'"{given}" is no address of a store: set {name} to http:// or https:// and a host.')
     secure = parts.scheme == "https"
-    return Address(
+    return StoreAddress(
         parts.hostname, port or (443 if secure else 80), secure, f"{parts.path.rstrip('/')}/{place.bucket}"
     )

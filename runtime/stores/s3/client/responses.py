@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.stores.s3.client.errors import Away, Gone, NotMatched, ObjectError, Refused
-from runtime.stores.s3.client.place import Place, address_of
+from runtime.stores.s3.client.place import BucketPlace, address_of
 
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
@@ -42,7 +42,7 @@ class NoBucket(Refused):
 class NoStore(Refused):
     """Whatever answers, it is not S3, or not where its buckets are."""
 
-    def __init__(self, place: Place, seen: str) -> None:
+    def __init__(self, place: BucketPlace, seen: str) -> None:
         super().__init__(f"What answers is no S3 store ({seen}): check {place.names.endpoint}.")
 
 
@@ -74,7 +74,7 @@ def parse_response(status: int, headers: Mapping[str, str], body: bytes) -> Resp
     return Response(status, _first(_CODE, text), _first(_MESSAGE, text), headers.get("x-amz-bucket-region"))
 
 
-def refusal(response: Response, place: Place, needed: str) -> ObjectError:
+def refusal(response: Response, place: BucketPlace, needed: str) -> ObjectError:
     """What an answer other than the wanted one means, to a request that a key needs a permission for."""
     bucket, names = place.bucket, place.names
     status, code = response.status, response.code
@@ -105,10 +105,10 @@ def refusal(response: Response, place: Place, needed: str) -> ObjectError:
             "or take another one."
         )
     why = " ".join(f"{said} {response.message}".split()).rstrip(".")
-    return Refused(f"The store refuses: {why}.")
+    return Refused(f"The store ceiling: {why}.")
 
 
-def explain_obstore(error: Exception, place: Place, needed: str) -> ObjectError:
+def explain_obstore(error: Exception, place: BucketPlace, needed: str) -> ObjectError:
     """What an exception of obstore means.
 
     A text that is not understood means that the answer was lost: then nothing that has a condition is
@@ -133,7 +133,7 @@ def explain_obstore(error: Exception, place: Place, needed: str) -> ObjectError:
     return Away(f"The store does not answer: the connection ended{': ' if reason else ''}{reason}.")
 
 
-def explain_client_error(error: ClientError, place: Place, needed: str) -> ObjectError:
+def explain_client_error(error: ClientError, place: BucketPlace, needed: str) -> ObjectError:
     """What an answer means that botocore takes for an error."""
     told = error.response
     known, answer = told.get("Error", {}), told.get("ResponseMetadata", {})
@@ -145,7 +145,7 @@ def explain_client_error(error: ClientError, place: Place, needed: str) -> Objec
     return refusal(Response(status, code, str(known.get("Message", "")), region), place, needed)
 
 
-def explain_botocore(error: BotoCoreError, place: Place) -> ObjectError:
+def explain_botocore(error: BotoCoreError, place: BucketPlace) -> ObjectError:
     """What it means that botocore has no answer."""
     from botocore import exceptions
 
@@ -166,12 +166,12 @@ def explain_botocore(error: BotoCoreError, place: Place) -> ObjectError:
     return Refused(f"The store cannot be asked: {' '.join(str(error).split()).rstrip('.')}.")
 
 
-def _no_connection(place: Place, reason: str) -> NotSent:
+def _no_connection(place: BucketPlace, reason: str) -> NotSent:
     address = address_of(place)
     return NotSent(f"The store is away: no connection to {address.host}:{address.port}: {reason}.")
 
 
-def _untrusted(place: Place, reason: str) -> Refused:
+def _untrusted(place: BucketPlace, reason: str) -> Refused:
     address = address_of(place)
     return Refused(
         f"The store at {address.host}:{address.port} cannot be trusted: {reason}. "

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from runtime.stores.s3.client.credentials import Credentials, Key
+from runtime.stores.s3.client.credentials import AccessKey, KeySource
 from runtime.stores.s3.client.errors import Away
-from runtime.stores.s3.client.place import Place, address_of, authority_file
+from runtime.stores.s3.client.place import BucketPlace, address_of, authority_file
 from runtime.stores.s3.client.responses import explain_botocore, parse_response, refusal
 from runtime.stores.s3.client.retries import retry
 from runtime.stores.s3.client.server_clock import ServerClock
@@ -25,7 +25,7 @@ _THREADS = 16
 _NONE: Mapping[str, str] = {}
 
 
-class Asked(NamedTuple):
+class BucketRequest(NamedTuple):
     """A request without a body; without a key it is about the bucket."""
 
     method: str
@@ -39,17 +39,17 @@ class Asked(NamedTuple):
 class SignedRequests:
     """The requests for one place, and the clock that their answers tell."""
 
-    def __init__(self, place: Place, credentials: Credentials) -> None:
+    def __init__(self, place: BucketPlace, credentials: KeySource) -> None:
         self._place = place
         self._credentials = credentials
         self._address = address_of(place)
         self._authority = authority_file() if self._address.secure else None
         self._threads: ThreadPoolExecutor | None = None
         self._session: Any = None
-        self._signer: tuple[Key, Any] | None = None
+        self._signer: tuple[AccessKey, Any] | None = None
         self.clock = ServerClock()
 
-    async def ask(self, asked: Asked) -> bytes:
+    async def ask(self, asked: BucketRequest) -> bytes:
         """The body of an answer, else an error says what the store meant; tries again while it is away."""
         return await retry(self._place.tries, Away, partial(self._once, asked))
 
@@ -62,7 +62,7 @@ class SignedRequests:
         if threads is not None:
             threads.shutdown(wait=False)
 
-    async def _once(self, asked: Asked) -> bytes:
+    async def _once(self, asked: BucketRequest) -> bytes:
         request = self._signed(asked, await self._credentials.key())
         if self._session is None:
             self._open()
@@ -81,7 +81,7 @@ class SignedRequests:
             max_pool_connections=_THREADS,
         )
 
-    def _signed(self, asked: Asked, key: Key) -> Any:
+    def _signed(self, asked: BucketRequest, key: AccessKey) -> Any:
         from botocore.awsrequest import AWSRequest
 
         address = self._address

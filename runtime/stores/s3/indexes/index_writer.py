@@ -212,7 +212,7 @@ class IndexWriter:
                     if work.body is not None:
                         _keep_others(waiting)
                     if not self.is_failing:
-                        self._tell(entry, error)
+                        self._log_failure(entry, error)
                     self.is_failing = True
                 else:
                     self.is_failing = False
@@ -224,7 +224,7 @@ class IndexWriter:
             self._lagging.clear()
         self._lagging.add(key)
 
-    def _tell(self, entry: str, error: Exception) -> None:
+    def _log_failure(self, entry: str, error: Exception) -> None:
         if self.log is not None:
             self.log.write(
                 INDEX_NOT_WRITTEN,
@@ -251,6 +251,6 @@ def _keep_others(waiting: dict[str, _Work]) -> None:
 
 def shown_in_hints(lifecycle: Lifecycle) -> tuple[str, ...]:
     """What an entry says of its entity: how often it was leased and has failed, and which write made it."""
-    counts = sorted({edge.counts for edge in lifecycle.edges.values() if edge.counts})
+    counts = sorted({edge.increment for edge in lifecycle.edges.values() if edge.increment})
     fence = [lifecycle.lease.fence] if lifecycle.lease else []
     return (*fence, *counts, *([lifecycle.revision] if lifecycle.revision else []))

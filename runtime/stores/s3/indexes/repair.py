@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple
 from runtime.call.context import Call
 from runtime.stores.contract import Record
 from runtime.stores.s3.client.errors import Away, ObjectError
-from runtime.stores.s3.client.listings import Entry
+from runtime.stores.s3.client.listings import ListedObject
 from runtime.stores.s3.codec import Unreadable
 from runtime.stores.s3.context import BucketContext, run_together
 from runtime.stores.s3.indexes.index_writer import INDEX_NOT_WRITTEN
@@ -30,7 +30,7 @@ class _Known(NamedTuple):
 class _Part:
     """The look at one part: the entries that were there before its entities were read."""
 
-    def __init__(self, entries: dict[str, tuple[str, Entry]]) -> None:
+    def __init__(self, entries: dict[str, tuple[str, ListedObject]]) -> None:
         self.entries = entries
         self.wanted: set[str] = set()
         self.states: Counter[int] = Counter()
@@ -118,10 +118,10 @@ class IndexRepair(Generic[Record]):
         self._parts.popleft()
         return written + removed
 
-    async def _entries(self, part: str) -> dict[str, tuple[str, Entry]]:
+    async def _entries(self, part: str) -> dict[str, tuple[str, ListedObject]]:
         """All entries of a part, whatever time they are of; each with the entity that it hints at."""
         context = self._context
-        found: dict[str, tuple[str, Entry]] = {}
+        found: dict[str, tuple[str, ListedObject]] = {}
         for index in context.keys.indexes:
             token: str | None = None
             while True:
@@ -134,7 +134,7 @@ class IndexRepair(Generic[Record]):
                     break
         return found
 
-    async def _read(self, line: Entry, call: Call) -> _Known:
+    async def _read(self, line: ListedObject, call: Call) -> _Known:
         known = self._known.get(line.key)
         if known is not None and known.etag == line.etag:
             self._known.move_to_end(line.key)
@@ -157,7 +157,7 @@ class IndexRepair(Generic[Record]):
             self._known.popitem(last=False)
         return known
 
-    async def _write(self, line: Entry, missing: frozenset[str]) -> int:
+    async def _write(self, line: ListedObject, missing: frozenset[str]) -> int:
         """Writes entries that were missing before the entity was read, if it still has them."""
         context = self._context
         key = context.keys.key_of(line.key)
@@ -179,7 +179,7 @@ class IndexRepair(Generic[Record]):
         context = self._context
         stale = [each for entry, each in part.entries.items() if entry not in part.wanted]
 
-        async def remove(each: tuple[str, Entry]) -> bool:
+        async def remove(each: tuple[str, ListedObject]) -> bool:
             key, line = each
             try:
                 found = await context.writes.read(key)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from runtime.stores.s3.client.errors import NotMatched, ObjectError
-from runtime.stores.s3.client.listings import Entry
+from runtime.stores.s3.client.listings import ListedObject
 from runtime.stores.s3.codec import Unreadable
 from runtime.stores.s3.context import BucketContext
 
@@ -50,7 +50,7 @@ class Checkpoint(NamedTuple):
         longest = min((1 + _MISSED) * (self.next - self.began), _LONGEST)
         return -_JUMP <= now - self.began <= longest
 
-    def covers(self, line: Entry) -> bool:
+    def covers(self, line: ListedObject) -> bool:
         """Whether an object was looked at as it is."""
         return line.changed < self.began - _MARGIN and line.key not in self.unread
 
@@ -165,11 +165,11 @@ class CheckpointReader:
             return False
         return self._checkpoint.is_fresh(store_now(self._context))
 
-    def covers(self, line: Entry) -> bool:
+    def covers(self, line: ListedObject) -> bool:
         """Whether the repair has looked at an object as it is."""
         return self._checkpoint is not None and self._checkpoint.covers(line)
 
-    def lacked_entry(self, line: Entry) -> None:
+    def lacked_entry(self, line: ListedObject) -> None:
         """Something was found that no entry hinted at. There may be more of that kind."""
         if store_now(self._context) - line.changed > _WRITTEN_BY:
             self._is_lost = True

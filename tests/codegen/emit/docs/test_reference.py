@@ -271,7 +271,7 @@ def test_the_page_has_routes_and_http_ports() -> None:
 
 
 def test_the_page_has_the_keys_of_redis() -> None:
-    """Hash, indexes, holder, clocks and shifts of an entity in Redis are on the page."""
+    """Hash, indexes, holder, clocks and updates of an entity in Redis are on the page."""
     text = render(spec("tests/specs/rental"))
     assert "in the hash `bikes:{bike_id}` with the prefix `RENTAL_PREFIX`" in text
     assert "No two have the same `plate` within `PLATE_SECONDS` seconds" in text
@@ -285,7 +285,7 @@ def test_the_page_has_the_keys_of_redis() -> None:
     drop = find_table(text, "Transition")["drop"]
     assert drop["Gives up"] == "lose instead once drops has reached most_drops"
     assert "or as soon as its owner is in GONE" in drop["Due"]
-    hurry = find_table(text, "Shift")["hurry_small"]
+    hurry = find_table(text, "Update")["hurry_small"]
     assert (hurry["Needs"], hurry["Writes"]) == ("urgency = SIZE_SMALL", "urgency = SIZE_LARGE")
 
 

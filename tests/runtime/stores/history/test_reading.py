@@ -10,7 +10,7 @@ from generated.priority.lifecycle import TASK
 from generated.priority.messages import COMPLETED, HIGH, LOW
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.stores.postgres.database import Unavailable
+from runtime.stores.postgres.database import PostgresUnavailable
 from runtime.stores.postgres.schema.migrations import migrate, missing
 from tests.runtime.stores.history.kit import PATH, Kit, stored
 
@@ -72,6 +72,6 @@ async def test_without_the_database_nobody_can_say(
 ) -> None:
     """Whoever asks is told so, and not that there is none."""
     kit = Kit(redis_server.url, "postgresql://nobody@127.0.0.1:1/none")
-    with pytest.raises(Unavailable):
+    with pytest.raises(PostgresUnavailable):
         await kit.reader.get("a")
     await kit.close()

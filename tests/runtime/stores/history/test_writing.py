@@ -9,7 +9,7 @@ import pytest
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.history import stream as streams
 from runtime.stores.history import writer as writers
-from runtime.stores.history.stream import GROUP, Stream
+from runtime.stores.history.stream import GROUP, OutboxStream
 from tests.runtime.stores.history.kit import PATH, STREAM, Kit, entry, together
 from tests.support.eventually import eventually
 
@@ -140,7 +140,7 @@ async def test_what_a_dead_writer_had_taken_another_takes(kit: Kit, monkeypatch:
     monkeypatch.setattr(streams, "ABANDONED_MS", 100)
     monkeypatch.setattr(writers, "TIDY_S", 0.2)
     monkeypatch.setattr(streams, "BLOCK_MS", 50)
-    dead = Stream(kit.redis, STREAM, "dead")
+    dead = OutboxStream(kit.redis, STREAM, "dead")
     await dead.take(unfinished=False)
     await kit.live("a")
     assert len(await dead.take(unfinished=False)) == 5
@@ -156,12 +156,12 @@ async def test_dead_writers_are_forgotten_and_their_entries_are_not(
     """An entry that was taken and is with nobody any more is given out again."""
     monkeypatch.setattr(streams, "BLOCK_MS", 50)
     monkeypatch.setattr(streams, "DEAD_MS", -1)
-    dead = Stream(kit.redis, STREAM, "dead")
+    dead = OutboxStream(kit.redis, STREAM, "dead")
     await dead.take(unfinished=False)
     await kit.live("a")
     await dead.take(unfinished=False)
     await kit.redis.xgroup_delconsumer(STREAM, GROUP, "dead")
-    idle = Stream(kit.redis, STREAM, "idle")
+    idle = OutboxStream(kit.redis, STREAM, "idle")
     await idle.take(unfinished=False)
     monkeypatch.setattr(writers, "TIDY_S", 0.1)
     kit.begin()
@@ -181,7 +181,7 @@ async def test_what_somebody_deleted_is_passed_over(kit: Kit, monkeypatch: pytes
     writer = kit.writer()
     await writer.step(kit.call)
     await kit.live("a", ("queued",))
-    (taken,) = await Stream(kit.redis, STREAM, "other").take(unfinished=False)
+    (taken,) = await OutboxStream(kit.redis, STREAM, "other").take(unfinished=False)
     await kit.redis.xdel(STREAM, taken.id)
     monkeypatch.setattr(streams, "ABANDONED_MS", 0)
     monkeypatch.setattr(writers, "TIDY_S", 0.1)
@@ -243,13 +243,13 @@ async def test_large_records_are_taken_in_small_numbers(kit: Kit, monkeypatch: p
     """Whatever is in hand at a time has a bound in bytes, not only in number."""
     monkeypatch.setattr(streams, "BLOCK_MS", 50)
     monkeypatch.setattr(streams, "AT_ONCE_BYTES", 100_000)
-    stream = Stream(kit.redis, STREAM, "one")
+    stream = OutboxStream(kit.redis, STREAM, "one")
     await stream.take(unfinished=False)
     for number in range(600):
         size = 20_000 if number >= 200 else 1
         await kit.redis.xadd(STREAM, {"entity": "task", b"record": b"x" * size})
     taken = []
-    reader = Stream(kit.writer_client(), STREAM, "one")
+    reader = OutboxStream(kit.writer_client(), STREAM, "one")
     while batch := await reader.take(unfinished=False):
         taken.append(len(batch))
     assert taken[:5] == [10, 20, 40, 80, 160]

@@ -15,7 +15,7 @@ from runtime.call.conditions import Condition
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.stores.contract import LeaseProof
 from runtime.stores.postgres import Database, database
-from runtime.stores.postgres.database import Unavailable
+from runtime.stores.postgres.database import PostgresUnavailable
 from tests.runtime.stores.postgres.kit import Kit, unguarded
 from tests.runtime.stores.postgres.test_store import blocked
 from tests.support.eventually import eventually
@@ -185,7 +185,7 @@ async def test_an_answer_that_was_lost_is_found_out_about(kit: Kit) -> None:
         found = await fetch(text, *given, **named)
         if text.startswith("-- settle_complete"):
             kit.database.fetch = fetch  # type: ignore[method-assign]
-            raise Unavailable("cut", unknown=True)
+            raise PostgresUnavailable("cut", unknown=True)
         return found
 
     kit.database.fetch = cut  # type: ignore[method-assign,assignment]
@@ -207,7 +207,7 @@ async def test_too_few_connections_are_told_soon(kit: Kit, monkeypatch: pytest.M
         with monkeypatch.context() as impatient:
             impatient.setattr(database, "WAIT_S", 0.1)
             async with asyncio.timeout(ENOUGH_S):
-                with pytest.raises(Unavailable, match="in use"):
+                with pytest.raises(PostgresUnavailable, match="in use"):
                     await small.fetch("SELECT 1")
     assert (await small.fetch("SELECT 1"))[0][0] == 1
     await small.close()

@@ -10,7 +10,7 @@ import pytest
 from generated.orchestrator.lifecycle import JOB
 from generated.orchestrator.records import JobRecord
 from generated.orchestrator.system import SYSTEM
-from runtime.stores.postgres.codec import RecordCodec, storable
+from runtime.stores.postgres.codec import PostgresCodec, storable
 from runtime.stores.postgres.statements import parsed, statements
 from runtime.stores.semantics.rules import prepare_rules
 
@@ -75,6 +75,6 @@ def test_texts_are_made_storable(text: str, most: int | None, kept: str) -> None
 
 def test_what_can_be_a_key() -> None:
     columns = statements("orchestrator", "job")["columns"]
-    codec = RecordCodec(prepare_rules(JOB, JobRecord, {}), JobRecord, columns)
+    codec = PostgresCodec(prepare_rules(JOB, JobRecord, {}), JobRecord, columns)
     assert codec.is_key("00000000-0000-4000-8000-00000000000A")
     assert not any(map(codec.is_key, ["", "abc", "00000000000040008000000000000000", " " + "0" * 36]))

@@ -11,7 +11,7 @@ import redis.asyncio
 
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.redis import maintenance
-from runtime.stores.redis.connection import server as servers
+from runtime.stores.redis.connection import client as servers
 from tests.runtime.stores.redis.kit import Kit
 
 MakeKit = Callable[..., Awaitable[Kit]]

@@ -30,7 +30,7 @@ from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import DELETION, NOTHING, CreateResult, LeaseProof, LeaseSettlement, Transitioned
 from runtime.stores.history.entries import apart
-from runtime.stores.redis import RedisStore, Server
+from runtime.stores.redis import RedisClient, RedisStore
 from runtime.stores.redis.codec import compute_signature, unpack_fields
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
@@ -54,7 +54,7 @@ class Kit:
         """How many claims wait."""
         self.values = {**VALUES, "REDIS_KEY_PREFIX": "", **(values or {})}
         self.prefix: str = self.values["REDIS_KEY_PREFIX"]
-        self.server = Server(url, name="test")
+        self.server = RedisClient(url, name="test")
         self.tasks: RedisStore[TaskRecord] = RedisStore(
             SYSTEM, TASK, TaskRecord, self.server, WORLD, self.metrics, self.values
         )
@@ -181,7 +181,7 @@ class Kit:
     async def sweep(self, change: Any, due: Any = None) -> int:
         """Everything that is due; how many were changed."""
         changed, by = 0, (due or change.due).by
-        is_of_worker = change in (*WORKER.edges.values(), *WORKER.shifts.values())
+        is_of_worker = change in (*WORKER.edges.values(), *WORKER.updates.values())
         store: RedisStore[Any] = self.workers if is_of_worker else self.tasks
         name = DELETION if change is None else change.name
         while batch := await store.run_due(name, self.call(by)):

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 from runtime.call import Call
 from runtime.observe.metrics import Metrics
-from runtime.stores.redis import RedisStore, Server
+from runtime.stores.redis import RedisClient, RedisStore
 from tests.runtime.hand_world import HandWorld, Lines, make_call
 from tests.support.stores.engines import SYSTEM
 from tests.support.stores.lifecycles import ALL, COURIER, ERRAND
@@ -18,7 +18,7 @@ from tests.support.stores.records import VARIABLES, CourierRecord, ErrandRecord
 WORLD = HandWorld()
 
 
-def store_of(system: str, server: Server, lifecycle: Any) -> RedisStore[Any]:
+def store_of(system: str, server: RedisClient, lifecycle: Any) -> RedisStore[Any]:
     named = replace(SYSTEM, name=system, lifecycles={each.entity: each for each in ALL})
     return RedisStore(named, lifecycle, lifecycle.record, server, WORLD, Metrics(), VARIABLES)
 
@@ -29,7 +29,7 @@ def call_of(caller: str) -> Call:
 
 async def test_systems_on_one_server_do_not_meet(redis_url: str) -> None:
     """The same key, the same unique value and the same owner are different ones in each system."""
-    server, client = Server(redis_url), Redis.from_url(redis_url, decode_responses=True)
+    server, client = RedisClient(redis_url), Redis.from_url(redis_url, decode_responses=True)
     for system in ("bakery", "harbour"):
         errands, couriers = (store_of(system, server, each) for each in (ERRAND, COURIER))
         made = await errands.create(ErrandRecord(key="one", ticket="same"), call_of("client"))

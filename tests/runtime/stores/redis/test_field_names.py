@@ -16,7 +16,7 @@ from runtime.observe.metrics import Metrics
 from runtime.stores.contract import LeaseProof
 from runtime.stores.history import HistoryReader, HistoryWriter
 from runtime.stores.postgres import Database
-from runtime.stores.redis import RedisStore, Server
+from runtime.stores.redis import RedisClient, RedisStore
 from tests.runtime.hand_world import Lines
 from tests.runtime.stores.redis.kit import VALUES, WORLD, settlement
 from tests.support.specs.harbour import new_database
@@ -48,7 +48,7 @@ async def live(system: str, more: list[str], redis_url: str, url: str) -> None:
     known: Any = importlib.import_module(f"generated.{system}.system").SYSTEM
     values = {**VALUES, "REDIS_KEY_PREFIX": "", "HISTORY_RETENTION_SECONDS": 0}
     log, metrics = Log("test", "DEBUG", WORLD, Lines()), Metrics()
-    server, database, client = Server(redis_url), Database(url), Redis.from_url(redis_url)
+    server, database, client = RedisClient(redis_url), Database(url), Redis.from_url(redis_url)
     task: Any = RedisStore(known, tables.TASK, records.TaskRecord, server, WORLD, metrics, values)
     worker: Any = RedisStore(known, tables.WORKER, records.WorkerRecord, server, WORLD, metrics, values)
 

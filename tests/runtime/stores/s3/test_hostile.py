@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.node.systems import load_system
-from runtime.stores.s3.codec import RecordCodec, Unreadable
+from runtime.stores.s3.codec import ObjectCodec, Unreadable
 from runtime.stores.s3.keys import derived_uuid
 from runtime.stores.semantics.clocks import due_at, due_given
 from runtime.stores.semantics.creation import created
@@ -33,7 +33,7 @@ _ANYTHING = st.recursive(
 _TASK = load_system("objectqueue").lifecycles["task"]
 assert _TASK.in_s3 is not None
 _KEPT = _TASK.in_s3
-_CODEC: RecordCodec[Any] = RecordCodec(_TASK, _KEPT)
+_CODEC: ObjectCodec[Any] = ObjectCodec(_TASK, _KEPT)
 assert _TASK.record is not None
 _RULES = prepare_rules(_TASK, _TASK.record, {"QO_MONITOR_GRACE": 5})
 _WORLD = TestWorld()

@@ -13,7 +13,7 @@ from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import LeaseProof, LeaseSettlement
-from runtime.stores.sqlite import File, SqliteStore
+from runtime.stores.sqlite import SqliteDatabase, SqliteStore
 from runtime.stores.sqlite.migrations import read_migrations
 from tests.runtime.hand_world import HandWorld, Lines
 
@@ -35,7 +35,7 @@ class Kit:
         self.world = HandWorld()
         self.lines = Lines()
         self.log = Log("test", "DEBUG", self.world, self.lines)
-        self.file = File(path)
+        self.file = SqliteDatabase(path)
         numbers = [each for each in self.system.variables.values() if each.type in ("int", "number")]
         self.values = {**read(numbers, (), {}, {}), **values}
         metrics = Metrics()

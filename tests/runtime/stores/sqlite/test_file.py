@@ -12,23 +12,23 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from runtime.stores.sqlite import File, Unavailable
-from runtime.stores.sqlite.migrations import Migration, migrate, read_migrations
+from runtime.stores.sqlite import FileUnavailable, SqliteDatabase
+from runtime.stores.sqlite.migrations import FileMigration, migrate, read_migrations
 from runtime.stores.store import StoreUnusable
 from tests.runtime.stores.sqlite.kit import Kit
 
 
 @pytest_asyncio.fixture
-async def file(laundry: Path, tmp_path: Path) -> AsyncIterator[File]:
+async def file(laundry: Path, tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
     """An open file of shirts and socks, with a table for the test."""
-    made = File(tmp_path / "some" / "where" / "book.db")
+    made = SqliteDatabase(tmp_path / "some" / "where" / "book.db")
     open_file(made)
     await made.write(lambda connection: connection.execute("CREATE TABLE notes (text TEXT UNIQUE)"))
     yield made
     await made.close()
 
 
-def open_file(file: File) -> None:
+def open_file(file: SqliteDatabase) -> None:
     file.open("laundry", read_migrations("laundry"))
 
 
@@ -36,11 +36,11 @@ def note(text: str) -> Any:
     return lambda connection: connection.execute("INSERT INTO notes VALUES (?)", (text,)).rowcount
 
 
-def notes(file: File) -> list[str]:
+def notes(file: SqliteDatabase) -> list[str]:
     return [row[0] for row in file.read("SELECT text FROM notes ORDER BY rowid", {})]
 
 
-async def test_those_who_come_together_share_a_transaction(file: File) -> None:
+async def test_those_who_come_together_share_a_transaction(file: SqliteDatabase) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def slow(_: sqlite3.Connection) -> None:
@@ -59,7 +59,7 @@ async def test_those_who_come_together_share_a_transaction(file: File) -> None:
     assert file.transactions - before <= 2
 
 
-async def test_nobody_is_answered_before_the_commit(file: File) -> None:
+async def test_nobody_is_answered_before_the_commit(file: SqliteDatabase) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def slow(connection: sqlite3.Connection) -> None:
@@ -78,7 +78,7 @@ async def test_nobody_is_answered_before_the_commit(file: File) -> None:
     assert notes(file) == ["later"]
 
 
-async def test_one_that_fails_leaves_the_others(file: File) -> None:
+async def test_one_that_fails_leaves_the_others(file: SqliteDatabase) -> None:
     def partly(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO notes VALUES ('half')")
         raise ValueError("no more")
@@ -89,7 +89,7 @@ async def test_one_that_fails_leaves_the_others(file: File) -> None:
     assert notes(file) == ["a", "b"]
 
 
-async def test_trouble_with_the_file_is_everybodys(file: File) -> None:
+async def test_trouble_with_the_file_is_everybodys(file: SqliteDatabase) -> None:
     def full(_: sqlite3.Connection) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
@@ -106,13 +106,13 @@ async def test_trouble_with_the_file_is_everybodys(file: File) -> None:
     go_on.set()
     await gate
     found = await asyncio.gather(*together, return_exceptions=True)
-    assert {type(each) for each in found} == {Unavailable}
+    assert {type(each) for each in found} == {FileUnavailable}
     assert notes(file) == []
     await file.write(note("after"))
     assert notes(file) == ["after"]
 
 
-async def test_who_gives_up_waiting_does_not_stop_the_others(file: File) -> None:
+async def test_who_gives_up_waiting_does_not_stop_the_others(file: SqliteDatabase) -> None:
     tasks = [asyncio.create_task(file.write(note(f"{number}"))) for number in range(20)]
     await asyncio.sleep(0)
     for task in tasks[::2]:
@@ -123,28 +123,28 @@ async def test_who_gives_up_waiting_does_not_stop_the_others(file: File) -> None
     assert {f"{number}" for number in range(1, 20, 2)} <= set(notes(file))
 
 
-async def test_a_reader_cannot_write(file: File) -> None:
-    with pytest.raises(Unavailable, match="readonly"):
+async def test_a_reader_cannot_write(file: SqliteDatabase) -> None:
+    with pytest.raises(FileUnavailable, match="readonly"):
         file.read("INSERT INTO notes VALUES ('x')", {})
 
 
-async def test_a_file_that_is_closed(file: File) -> None:
+async def test_a_file_that_is_closed(file: SqliteDatabase) -> None:
     asked = [asyncio.create_task(file.write(note(f"{number}"))) for number in range(50)]
     await asyncio.sleep(0)
     await file.close()
     assert await asyncio.gather(*asked) == [1] * 50
-    with pytest.raises(Unavailable):
+    with pytest.raises(FileUnavailable):
         await file.write(note("x"))
-    with pytest.raises(Unavailable):
+    with pytest.raises(FileUnavailable):
         file.read("SELECT 1", {})
     assert not file.path.with_name("book.db-wal").exists()
 
 
-async def test_one_process_owns_a_file(file: File) -> None:
+async def test_one_process_owns_a_file(file: SqliteDatabase) -> None:
     with pytest.raises(StoreUnusable, match=r"book\.db is in use by process \d+"):
-        open_file(File(file.path))
+        open_file(SqliteDatabase(file.path))
     await file.close()
-    again = File(file.path)
+    again = SqliteDatabase(file.path)
     open_file(again)
     await again.close()
 
@@ -154,11 +154,11 @@ async def test_what_is_no_database(laundry: Path, tmp_path: Path, content: bytes
     path = tmp_path / "book.db"
     path.write_bytes(content)
     with pytest.raises(StoreUnusable, match="cannot be used as a database"):
-        open_file(File(path))
+        open_file(SqliteDatabase(path))
     assert path.read_bytes() == content
     path.unlink()
     # Nobody is left who holds it.
-    again = File(path)
+    again = SqliteDatabase(path)
     open_file(again)
     await again.close()
 
@@ -166,7 +166,7 @@ async def test_what_is_no_database(laundry: Path, tmp_path: Path, content: bytes
 async def test_a_folder_in_its_place(laundry: Path, tmp_path: Path) -> None:
     (tmp_path / "book.db").mkdir()
     with pytest.raises(StoreUnusable):
-        open_file(File(tmp_path / "book.db"))
+        open_file(SqliteDatabase(tmp_path / "book.db"))
 
 
 async def test_a_spoilt_page_is_trouble_with_the_file(laundry: Path, tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ class Steps:
 
     def apply(self, *texts: str) -> None:
         steps = [
-            Migration(number, f"{number:04}_x.sql", text) for number, text in enumerate(texts, 1) if text
+            FileMigration(number, f"{number:04}_x.sql", text) for number, text in enumerate(texts, 1) if text
         ]
         connection = sqlite3.connect(self.path, isolation_level=None)
         try:

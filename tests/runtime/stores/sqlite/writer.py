@@ -17,7 +17,7 @@ from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import LeaseProof, LeaseSettlement
-from runtime.stores.sqlite import File, SqliteStore
+from runtime.stores.sqlite import SqliteDatabase, SqliteStore
 from runtime.stores.sqlite.migrations import read_migrations
 from runtime.world import RealWorld
 
@@ -45,7 +45,7 @@ def tell(state: str, key: str) -> None:
 
 async def main(path: Path) -> None:
     world = RealWorld()
-    file = File(path)
+    file = SqliteDatabase(path)
     store = SqliteStore(SYSTEM, JOB, JobRecord, file, world, Metrics(), VALUES)
     file.open(SYSTEM.name, read_migrations(SYSTEM.name))
     call = Call(world=world, log=Log("writer", "ERROR", world), caller="anyone")

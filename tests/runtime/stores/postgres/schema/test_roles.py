@@ -17,7 +17,7 @@ from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNIN
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.stores.contract import LeaseProof
 from runtime.stores.postgres import Database
-from runtime.stores.postgres.database import Unavailable
+from runtime.stores.postgres.database import PostgresUnavailable
 from runtime.stores.postgres.schema.migrations import MigrationError, migrate, migrations
 from runtime.stores.postgres.schema.roles import prepare
 from runtime.stores.postgres.statements import statements
@@ -170,7 +170,7 @@ async def test_a_node_waits_for_the_owner_to_migrate(server: EmbeddedPostgres, f
     await owner.fetch("CREATE SCHEMA public")
     await owner.fetch("GRANT USAGE ON SCHEMA public TO PUBLIC")
     database = Database(url)
-    with pytest.raises(Unavailable, match="as the owner of the tables"):
+    with pytest.raises(PostgresUnavailable, match="as the owner of the tables"):
         await migrate(database, SYSTEM)
     await database.close()
     kit = await Kit(url).open()

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from runtime.stores.redis.connection.line import Line
-from runtime.stores.redis.connection.server import Server, Unavailable
-from runtime.stores.redis.wakeups import Wakeups
+from runtime.stores.redis.connection.client import RedisClient, RedisUnavailable
+from runtime.stores.redis.connection.pipelined_connection import PipelinedConnection
+from runtime.stores.redis.wakeups import RedisWakeups
 
 PATIENCE_S = 60.0
 
@@ -20,7 +20,7 @@ class Forgetful:
         self.connecting = asyncio.Event()
         self.cancels = 0
 
-    async def listen(self, told: Callable[[Any], None]) -> Line:
+    async def listen(self, told: Callable[[Any], None]) -> PipelinedConnection:
         self.connecting.set()
         try:
             await asyncio.Event().wait()
@@ -28,13 +28,13 @@ class Forgetful:
             self.cancels += 1
             if self.cancels > 1:
                 raise
-        raise Unavailable("no connection")
+        raise RedisUnavailable("no connection")
 
 
 async def test_a_listener_ends_although_a_cancel_was_lost() -> None:
     """Closing repeats it until the listener has ended, instead of waiting for ever."""
     server = Forgetful()
-    wakeups = Wakeups(cast("Server", server), "channel")
+    wakeups = RedisWakeups(cast("RedisClient", server), "channel")
     opening = asyncio.create_task(wakeups.open())
     async with asyncio.timeout(PATIENCE_S):
         await server.connecting.wait()

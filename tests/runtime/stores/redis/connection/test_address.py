@@ -13,8 +13,8 @@ from runtime.call.blocking import run_without_loop
 from runtime.certs import Authority
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection.address import parsed
-from runtime.stores.redis.connection.blocking import BlockingServer
-from runtime.stores.redis.connection.server import Server, Unavailable
+from runtime.stores.redis.connection.blocking import BlockingRedisClient
+from runtime.stores.redis.connection.client import RedisClient, RedisUnavailable
 from tests.runtime.stores.redis.conftest import MakeKit
 from tests.support.priority.sentinels import Group
 
@@ -47,7 +47,7 @@ async def test_a_socket_in_the_file_system(tmp_path: Path) -> None:
     path = tmp_path / "s.sock"
     made = EmbeddedRedis(tmp_path / "redis", settings={"unixsocket": str(path)})
     made.start()
-    servers = [kind(f"unix://:{made.password}@{path}") for kind in (Server, BlockingServer)]
+    servers = [kind(f"unix://:{made.password}@{path}") for kind in (RedisClient, BlockingRedisClient)]
     try:
         for server in servers:
             assert await server.ask(("PING",)) == ["PONG"]
@@ -76,10 +76,10 @@ async def test_a_server_behind_tls(own_server: EmbeddedRedis, tmp_path: Path) ->
 
     proxy = await asyncio.start_server(forward, "127.0.0.1", 0, ssl=context)
     url = f"rediss://:{own_server.password}@localhost:{proxy.sockets[0].getsockname()[1]}/0"
-    trusting, doubting = Server(f"{url}?ssl_ca_certs={trusted}"), Server(url)
+    trusting, doubting = RedisClient(f"{url}?ssl_ca_certs={trusted}"), RedisClient(url)
     try:
         assert await trusting.ask(("PING",)) == ["PONG"]
-        with pytest.raises(Unavailable):
+        with pytest.raises(RedisUnavailable):
             await doubting.ask(("PING",))
         await asyncio.to_thread(_ask_without_a_loop, url, f"{url}?ssl_ca_certs={trusted}")
         await ended.wait()
@@ -92,11 +92,11 @@ async def test_a_server_behind_tls(own_server: EmbeddedRedis, tmp_path: Path) ->
 
 
 def _ask_without_a_loop(doubting: str, trusting: str) -> None:
-    server = BlockingServer(trusting)
+    server = BlockingRedisClient(trusting)
     assert run_without_loop(server.ask(("PING",))) == ["PONG"]
     run_without_loop(server.close())
-    with pytest.raises(Unavailable):
-        run_without_loop(BlockingServer(doubting).ask(("PING",)))
+    with pytest.raises(RedisUnavailable):
+        run_without_loop(BlockingRedisClient(doubting).ask(("PING",)))
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -118,7 +118,7 @@ async def test_a_switch_of_the_master_is_followed(tmp_path: Path, make_kit: Make
 
 async def _follows(group: Group, make_kit: MakeKit) -> None:
     own_server, replica = group.servers
-    blocking = BlockingServer(group.url)
+    blocking = BlockingRedisClient(group.url)
     assert await blocking.ask(("CONFIG", "GET", "port")) == [["port", str(own_server.port)]]
     kit = await make_kit(own_server.url)
     kit.server._address = parsed(group.url)

@@ -13,7 +13,7 @@ import pytest
 from runtime.call.blocking import run_without_loop
 from runtime.stores.redis.connection import blocking
 from runtime.stores.redis.connection.blocking import BlockingLine
-from runtime.stores.redis.connection.line import LineLost, ReplyError
+from runtime.stores.redis.connection.pipelined_connection import RedisConnectionLost, ReplyError
 
 Ends = tuple[BlockingLine, socket.socket]
 
@@ -101,7 +101,7 @@ def test_a_line_whose_other_end_is_gone_is_lost(ends: Ends, slept_for: int) -> N
     line, there = ends
     line._unseen = slept_for
     there.shutdown(socket.SHUT_WR)
-    with pytest.raises(LineLost) as lost:
+    with pytest.raises(RedisConnectionLost) as lost:
         line.ask_one(("PING",))
     assert lost.value.sent and not line.is_open
 
@@ -109,6 +109,6 @@ def test_a_line_whose_other_end_is_gone_is_lost(ends: Ends, slept_for: int) -> N
 def test_an_answer_that_never_comes_is_waited_for_as_long_as_the_kernel_is_told(ends: Ends) -> None:
     line, _ = ends
     line._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, 1000))
-    with pytest.raises(LineLost) as lost:
+    with pytest.raises(RedisConnectionLost) as lost:
         line.ask_one(("PING",))
     assert lost.value.sent and not line.is_open

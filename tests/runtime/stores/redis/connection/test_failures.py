@@ -17,10 +17,10 @@ from runtime.call.conditions import Condition
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.contract import LeaseProof
 from runtime.stores.redis import creation
-from runtime.stores.redis.connection import line as lines
-from runtime.stores.redis.connection import server as servers
-from runtime.stores.redis.connection.line import ReplyError
-from runtime.stores.redis.connection.server import Full, Server, Unavailable, code_of, refusal
+from runtime.stores.redis.connection import client as servers
+from runtime.stores.redis.connection import pipelined_connection as lines
+from runtime.stores.redis.connection.client import Full, RedisClient, RedisUnavailable, code_of, refusal
+from runtime.stores.redis.connection.pipelined_connection import ReplyError
 from tests.runtime.stores.redis.claims.test_leases import results
 from tests.runtime.stores.redis.conftest import MakeKit
 from tests.runtime.stores.redis.kit import Kit
@@ -283,14 +283,14 @@ def test_what_the_server_says_is_understood() -> None:
     inside = "ERR Error running script (call to f_1): @user_script:9: @user_script: 9: -"
     full = "OOM command not allowed when used memory > 'maxmemory'."
     said = {
-        "LOADING Redis is loading the dataset in memory": Unavailable,
-        "READONLY You can't write against a read only replica.": Unavailable,
-        f"{inside}READONLY You can't write against a read only replica.": Unavailable,
+        "LOADING Redis is loading the dataset in memory": RedisUnavailable,
+        "READONLY You can't write against a read only replica.": RedisUnavailable,
+        f"{inside}READONLY You can't write against a read only replica.": RedisUnavailable,
         full: Full,
         inside + full: Full,
-        "MISCONF Redis is configured to save RDB snapshots, but it cannot": Unavailable,
-        "NOAUTH Authentication required.": Unavailable,
-        "NOREPLICAS Not enough good replicas to write.": Unavailable,
+        "MISCONF Redis is configured to save RDB snapshots, but it cannot": RedisUnavailable,
+        "NOAUTH Authentication required.": RedisUnavailable,
+        "NOREPLICAS Not enough good replicas to write.": RedisUnavailable,
         "ERR wrong number of arguments for 'get' command": ReplyError,
         "WRONGTYPE Operation against a key holding the wrong kind of value": ReplyError,
     }
@@ -299,8 +299,8 @@ def test_what_the_server_says_is_understood() -> None:
 
 
 async def test_a_server_that_needs_another_password_is_away(own_server: EmbeddedRedis) -> None:
-    server = Server(own_server.url.replace(own_server.password, "wrong"))
-    with pytest.raises(Unavailable):
+    server = RedisClient(own_server.url.replace(own_server.password, "wrong"))
+    with pytest.raises(RedisUnavailable):
         await server.ask(("PING",))
     await server.close()
 

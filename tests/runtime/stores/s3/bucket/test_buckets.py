@@ -16,7 +16,7 @@ from runtime.node.systems import load_system
 from runtime.stores.s3.bucket.bucket_settings import is_versioned, let_everyone_read, set_up
 from runtime.stores.s3.bucket.probe import examine, unfit
 from runtime.stores.s3.client.errors import ObjectError, Refused
-from runtime.stores.s3.client.objects import Objects, Place
+from runtime.stores.s3.client.objects import BucketPlace, Objects
 from runtime.stores.s3.client.place import Names
 from tests.support.s3.fixtures import Bucket
 from tests.support.s3.proxy import S3Proxy
@@ -34,7 +34,7 @@ async def through(bucket: Bucket, s3_proxy: S3Proxy) -> Any:
 @pytest.mark.req("OQ-218", "OQ-219")
 async def test_a_bucket_is_made_ready(s3_server: EmbeddedSeaweedfs, s3_raw: Any, s3_key: None) -> None:
     """Made where it is missing, with versions, and open to pages of other origins; also a second time."""
-    objects = Objects(Place(bucket="made-ready", endpoint=s3_server.url, prefix="q1/"))
+    objects = Objects(BucketPlace(bucket="made-ready", endpoint=s3_server.url, prefix="q1/"))
     first = await set_up(objects, LIFECYCLES, {"QO_ARCHIVE_DAYS": 30})
     again = await set_up(objects, LIFECYCLES, {"QO_ARCHIVE_DAYS": 7})
     assert "The bucket made-ready is made." in first and "The bucket made-ready is there." in again
@@ -68,7 +68,7 @@ async def test_what_is_no_store_is_told(s3_key: None, told: bytes) -> None:
     async with server:
         port = server.sockets[0].getsockname()[1]
         url = f"http://127.0.0.1:{port}"
-        objects = Objects(Place(bucket="some", endpoint=url, names=Names(endpoint="NURSERY_STORE")))
+        objects = Objects(BucketPlace(bucket="some", endpoint=url, names=Names(endpoint="NURSERY_STORE")))
         for asked in (is_versioned(objects), objects.page("", most=1)):
             with pytest.raises(Refused, match=r"no S3 store \(.*\): check NURSERY_STORE\."):
                 await asked
@@ -111,7 +111,7 @@ async def test_a_bucket_removes_what_is_out_of_use(bucket: Bucket, objects: Obje
         assert found["mine"]["Expiration"] == {"Days": 3}
         assert len(found) == 8
     assert "charter:tasks/:archived" not in await rules()
-    other = Objects(Place(bucket=bucket.name, endpoint=bucket.endpoint, prefix="q2/"))
+    other = Objects(BucketPlace(bucket=bucket.name, endpoint=bucket.endpoint, prefix="q2/"))
     await set_up(other, LIFECYCLES, {})
     await other.close()
     assert len(await rules()) == 11
@@ -266,7 +266,7 @@ async def test_what_else_is_wrong_is_told_by_name(
     assert not found["clock"].ok and "behind the store, and 2 s are allowed" in found["clock"].reason
     assert found["conditional delete"].ok and "not offered" in found["conditional delete"].reason
     assert not found["versions"].ok and "may not do this" in found["versions"].reason
-    away = Objects(Place(bucket=bucket.name, endpoint="http://127.0.0.1:1", tries=1))
+    away = Objects(BucketPlace(bucket=bucket.name, endpoint="http://127.0.0.1:1", tries=1))
     [only] = await examine(away)
     assert not only.ok and "connection refused" in only.reason
     await away.close()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from runtime.stores.s3.claims.skip_cache import SkipCache
-from runtime.stores.s3.client.objects import Entry
+from runtime.stores.s3.client.objects import ListedObject
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def line(key: str, etag: str = "1") -> Entry:
-    return Entry(key, etag, 1, NOW)
+def line(key: str, etag: str = "1") -> ListedObject:
+    return ListedObject(key, etag, 1, NOW)
 
 
 def after(seconds: float) -> datetime:

@@ -126,8 +126,8 @@ def test_what_was_no_failure_is_subtracted_before_the_limit() -> None:
     waiting = Waiting()
     assert waiting.lifecycle.lease is not None
     retry = waiting.lifecycle.transition("retry")
-    assert retry.gives_up is not None
-    lenient = replace(retry, gives_up=replace(retry.gives_up, less="attempt"))
+    assert retry.dead_letter is not None
+    lenient = replace(retry, dead_letter=replace(retry.dead_letter, less="attempt"))
     policy = waiting.kept.messages["RetryPolicy"].made()
     record = replace(
         waiting.create(),

@@ -12,31 +12,31 @@ from runtime.stores.s3.bucket.bucket_settings import is_versioned
 from runtime.stores.s3.bucket.page_links import presign
 from runtime.stores.s3.client.api_client import ApiClient
 from runtime.stores.s3.client.client import DataClient, patience_s
-from runtime.stores.s3.client.credentials import Credentials, Key
+from runtime.stores.s3.client.credentials import AccessKey, KeySource
 from runtime.stores.s3.client.errors import Away, Unsure
-from runtime.stores.s3.client.objects import Objects, Place
+from runtime.stores.s3.client.objects import BucketPlace, Objects
 from runtime.stores.s3.client.place import address_of
 from runtime.stores.s3.client.responses import NotSent, explain_obstore
 from tests.runtime.stores.s3.kit import ask
 from tests.support.s3.fixtures import Bucket
 from tests.support.s3.proxy import S3Proxy
 
-KEY = Credentials({"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"})
+KEY = KeySource({"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"})
 
 
 @pytest.mark.req("OQ-203", "OQ-204")
 @pytest.mark.parametrize(
     "place",
     [
-        Place(bucket="plain"),
-        Place(bucket="plain", region="cn-north-1"),
-        Place(bucket="with.dots", region="eu-west-3"),
-        Place(bucket="plain", endpoint="http://h:8333"),
-        Place(bucket="plain", endpoint="https://h/s3/"),
+        BucketPlace(bucket="plain"),
+        BucketPlace(bucket="plain", region="cn-north-1"),
+        BucketPlace(bucket="with.dots", region="eu-west-3"),
+        BucketPlace(bucket="plain", endpoint="http://h:8333"),
+        BucketPlace(bucket="plain", endpoint="https://h/s3/"),
     ],
 )
 async def test_all_clients_mean_the_same_address(
-    place: Place, s3_key: None, monkeypatch: pytest.MonkeyPatch
+    place: BucketPlace, s3_key: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where variables name another store to a library that reads them itself."""
     address = address_of(place, {})
@@ -60,7 +60,7 @@ async def test_all_clients_mean_the_same_address(
 
 def test_a_long_body_has_more_time() -> None:
     """A second for each megabyte at least, over what every request has; for few different times in all."""
-    place = Place(bucket="b", timeout_s=10)
+    place = BucketPlace(bucket="b", timeout_s=10)
     sizes = [number << 18 for number in range(4096)]
     assert all(10 + (size >> 20) <= patience_s(place, size) <= 11 + 2 * (size >> 20) for size in sizes)
     assert len({patience_s(place, size) for size in sizes}) == 11
@@ -71,7 +71,7 @@ async def test_a_key_that_ends_is_asked_for_again(
     bucket: Bucket, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each request has the key that holds then, whichever library sends it."""
-    known = await Credentials().key()
+    known = await KeySource().key()
 
     class Lent:
         token = "first"
@@ -86,7 +86,7 @@ async def test_a_key_that_ends_is_asked_for_again(
     lent = Lent()
     monkeypatch.setattr("runtime.stores.s3.client.credentials._from_the_chain", lambda: lent)
     monkeypatch.setattr("runtime.stores.s3.client.credentials._ASKED_AGAIN", timedelta(0))
-    objects = Objects(bucket.through(s3_proxy).place, Credentials({}))
+    objects = Objects(bucket.through(s3_proxy).place, KeySource({}))
     s3_proxy.rule(status=404, times=None)
     for lent.token in ("first", "second"):
         s3_proxy.seen.clear()
@@ -105,7 +105,7 @@ def test_a_fixed_key_is_kept_by_obstore() -> None:
         "token": None,
         "expires_at": None,
     }
-    assert Key("a", "s").token is None
+    assert AccessKey("a", "s").token is None
 
 
 async def test_a_store_on_this_machine_is_asked_directly(
@@ -122,7 +122,7 @@ async def test_a_store_on_this_machine_is_asked_directly(
         assert await ask(objects, kind)
     assert await is_versioned(objects)
     await objects.close()
-    far = Objects(Place(bucket="far", endpoint="http://192.0.2.1", tries=1))
+    far = Objects(BucketPlace(bucket="far", endpoint="http://192.0.2.1", tries=1))
     for asked in (far.get("a"), far.page("", most=1)):
         with pytest.raises(Away):
             await asked
@@ -142,5 +142,5 @@ async def test_words_of_a_key_are_no_words_of_an_answer(bucket: Bucket, s3_proxy
 
 def test_an_error_that_nobody_understands_is_a_lost_answer() -> None:
     """A later release of obstore may have other words. Then no write is repeated, and none is called done."""
-    found = explain_obstore(GenericError("What else?"), Place(bucket="b"), "s3:PutObject")
+    found = explain_obstore(GenericError("What else?"), BucketPlace(bucket="b"), "s3:PutObject")
     assert type(found) is Away and not isinstance(found, NotSent)

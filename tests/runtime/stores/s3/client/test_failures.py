@@ -15,7 +15,7 @@ import pytest
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.s3.bucket.bucket_settings import is_versioned, let_everyone_read
 from runtime.stores.s3.client.errors import Away, NotMatched, Refused, Unsure
-from runtime.stores.s3.client.objects import Objects, Place
+from runtime.stores.s3.client.objects import BucketPlace, Objects
 from tests.runtime.stores.s3.kit import ask
 from tests.support.s3.fixtures import Bucket, raw_client
 from tests.support.s3.proxy import S3Proxy
@@ -279,7 +279,7 @@ async def test_a_server_that_is_killed_and_started_again_is_found_again(own_s3: 
     raw = raw_client(own_s3)
     raw.create_bucket(Bucket="kept")
     raw.close()
-    objects = Objects(Place(bucket="kept", endpoint=own_s3.url, tries=30))
+    objects = Objects(BucketPlace(bucket="kept", endpoint=own_s3.url, tries=30))
     for number in range(50):
         await objects.create(f"kept/{number:02}", b"%d" % number)
     etag = (await objects.put("last", b"1")).etag

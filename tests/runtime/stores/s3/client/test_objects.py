@@ -9,7 +9,7 @@ import pytest
 
 from runtime.stores.s3.client.errors import Gone, NotMatched, Unsure
 from runtime.stores.s3.client.kinds import _of_ending
-from runtime.stores.s3.client.objects import Objects, Place, Written
+from runtime.stores.s3.client.objects import BucketPlace, Objects, WrittenObject
 from tests.support.chaos import Chaos
 from tests.support.deep import DEEP
 from tests.support.s3.fixtures import Bucket
@@ -103,16 +103,16 @@ async def test_of_many_writers_one_succeeds(objects: Objects, chaos: Chaos) -> N
         start = await objects.create(key, b"start")
         turn = asyncio.Event()
 
-        async def write(racer: int) -> Written:
+        async def write(racer: int) -> WrittenObject:
             await turn.wait()
             return await objects.replace(key, b"racer %d" % racer, start.etag)
 
         racers = [asyncio.create_task(write(racer)) for racer in range(racing)]
         turn.set()
         done = await asyncio.gather(*racers, return_exceptions=True)
-        won = [racer for racer, each in enumerate(done) if isinstance(each, Written)]
+        won = [racer for racer, each in enumerate(done) if isinstance(each, WrittenObject)]
         assert len(won) == 1, done
-        assert all(isinstance(each, Written | NotMatched) for each in done), done
+        assert all(isinstance(each, WrittenObject | NotMatched) for each in done), done
         found = await objects.get(key)
         assert found is not None and found.body == b"racer %d" % won[0]
         assert len([each async for each in objects.versions(key)]) == 2
@@ -218,7 +218,7 @@ async def test_etags_mean_nothing_but_themselves(bucket: Bucket, s3_proxy: S3Pro
 async def test_a_prefix_is_never_seen(bucket: Bucket) -> None:
     """Two queues in one bucket do not know of each other."""
     one, two = (
-        Objects(Place(bucket=bucket.name, endpoint=bucket.endpoint, prefix=prefix))
+        Objects(BucketPlace(bucket=bucket.name, endpoint=bucket.endpoint, prefix=prefix))
         for prefix in ("q1/", "q2/")
     )
     await one.create("a/1", b"one")

@@ -19,10 +19,10 @@ from runtime.model.kept_in_s3 import KeptInS3
 from runtime.node.systems import load_system
 from runtime.stores.s3.bucket.page_files import page_url
 from runtime.stores.s3.bucket.page_links import presign
-from runtime.stores.s3.client.credentials import Credentials, Key
+from runtime.stores.s3.client.credentials import AccessKey, KeySource
 from runtime.stores.s3.client.errors import Refused
-from runtime.stores.s3.client.objects import Objects, Place
-from runtime.stores.s3.client.place import Address, address_of, place_of, places_of
+from runtime.stores.s3.client.objects import BucketPlace, Objects
+from runtime.stores.s3.client.place import StoreAddress, address_of, place_of, places_of
 from runtime.stores.s3.client.responses import Response, refusal
 from runtime.stores.s3.client.server_clock import ServerClock
 from tests.runtime.stores.s3.kit import ask
@@ -34,25 +34,29 @@ from tests.support.s3.proxy import S3Proxy
 @pytest.mark.parametrize(
     ("place", "environ", "address"),
     [
-        (Place(bucket="b"), {}, Address("b.s3.us-east-1.amazonaws.com", 443, True, "")),
-        (Place(bucket="b", region="eu-west-3"), {}, Address("b.s3.eu-west-3.amazonaws.com", 443, True, "")),
-        (Place(bucket="b.c"), {}, Address("s3.us-east-1.amazonaws.com", 443, True, "/b.c")),
+        (BucketPlace(bucket="b"), {}, StoreAddress("b.s3.us-east-1.amazonaws.com", 443, True, "")),
         (
-            Place(bucket="b", region="cn-north-1"),
+            BucketPlace(bucket="b", region="eu-west-3"),
             {},
-            Address("b.s3.cn-north-1.amazonaws.com.cn", 443, True, ""),
+            StoreAddress("b.s3.eu-west-3.amazonaws.com", 443, True, ""),
         ),
-        (Place(bucket="b", endpoint="http://h:8333"), {}, Address("h", 8333, False, "/b")),
-        (Place(bucket="b", endpoint="https://h/s3/"), {}, Address("h", 443, True, "/s3/b")),
-        (Place(bucket="b"), {"AWS_ENDPOINT_URL": "http://e"}, Address("e", 80, False, "/b")),
+        (BucketPlace(bucket="b.c"), {}, StoreAddress("s3.us-east-1.amazonaws.com", 443, True, "/b.c")),
         (
-            Place(bucket="b", endpoint="http://h"),
+            BucketPlace(bucket="b", region="cn-north-1"),
+            {},
+            StoreAddress("b.s3.cn-north-1.amazonaws.com.cn", 443, True, ""),
+        ),
+        (BucketPlace(bucket="b", endpoint="http://h:8333"), {}, StoreAddress("h", 8333, False, "/b")),
+        (BucketPlace(bucket="b", endpoint="https://h/s3/"), {}, StoreAddress("h", 443, True, "/s3/b")),
+        (BucketPlace(bucket="b"), {"AWS_ENDPOINT_URL": "http://e"}, StoreAddress("e", 80, False, "/b")),
+        (
+            BucketPlace(bucket="b", endpoint="http://h"),
             {"AWS_ENDPOINT_URL_S3": "http://e"},
-            Address("h", 80, False, "/b"),
+            StoreAddress("h", 80, False, "/b"),
         ),
     ],
 )
-def test_where_requests_go(place: Place, environ: dict[str, str], address: Address) -> None:
+def test_where_requests_go(place: BucketPlace, environ: dict[str, str], address: StoreAddress) -> None:
     """To the address that is given, else to where the provider has the region's buckets."""
     found = address_of(place, environ)
     assert found == address
@@ -78,12 +82,12 @@ def test_a_place_is_where_the_variables_of_a_spec_say() -> None:
     """What is unset is where the provider has it; entities that share a bucket are at one place."""
     place = place_of(kept_elsewhere(), NURSERY)
     assert (place.bucket, place.region, place.prefix) == ("garden", "eu-west-3", "green/")
-    assert address_of(place, {}) == Address("127.0.0.1", 1, False, "/garden")
+    assert address_of(place, {}) == StoreAddress("127.0.0.1", 1, False, "/garden")
     place = place_of(kept_elsewhere(), {**NURSERY, "NURSERY_STORE": None, "NURSERY_FOLDER": ""})
     assert (place.endpoint, place.prefix) == (None, "")
     queue = {"S3_BUCKET": "b", "S3_REGION": "r", "QO_QUEUE": "q"}
     lifecycles = load_system("objectqueue").lifecycles
-    assert places_of(lifecycles.values(), queue) == [Place(bucket="b", region="r", prefix="q/")]
+    assert places_of(lifecycles.values(), queue) == [BucketPlace(bucket="b", region="r", prefix="q/")]
     assert len(lifecycles) > 1
 
 
@@ -125,24 +129,27 @@ def test_what_a_store_refuses_names_the_variables_of_the_spec(response: Response
 
 def test_where_a_browser_finds_a_page() -> None:
     """Where requests go, too; what it is to show is in the address."""
-    of_provider = page_url(Place(bucket="b", region="cn-north-1"))
+    of_provider = page_url(BucketPlace(bucket="b", region="cn-north-1"))
     assert of_provider == "https://b.s3.cn-north-1.amazonaws.com.cn/ui/index.html?region=cn-north-1"
-    own = page_url(Place(bucket="b", endpoint="http://h:8333/", prefix="q/"))
+    own = page_url(BucketPlace(bucket="b", endpoint="http://h:8333/", prefix="q/"))
     assert own == "http://h:8333/b/ui/index.html?region=us-east-1&queue=q"
 
 
 def test_what_a_store_is_called_in_a_request() -> None:
     """Its port is named unless it is the usual one, and an address with colons has brackets."""
     for host, name in (("h", "h"), ("::1", "[::1]")):
-        assert Address(host, 443, True, "").authority == name
-        assert Address(host, 443, False, "").authority == f"{name}:443"
-        assert address_of(Place(bucket="b", endpoint=f"http://{name}:8333"), {}).authority == f"{name}:8333"
+        assert StoreAddress(host, 443, True, "").authority == name
+        assert StoreAddress(host, 443, False, "").authority == f"{name}:443"
+        assert (
+            address_of(BucketPlace(bucket="b", endpoint=f"http://{name}:8333"), {}).authority
+            == f"{name}:8333"
+        )
 
 
 @pytest.mark.req("OQ-204")
 async def test_other_names_of_bucket_and_region(bucket: Bucket) -> None:
     """A name of one's own, and a region that the server has never heard of."""
-    objects = Objects(Place(bucket=bucket.name, endpoint=bucket.endpoint, region="mars-north-7"))
+    objects = Objects(BucketPlace(bucket=bucket.name, endpoint=bucket.endpoint, region="mars-north-7"))
     await objects.create("a", b"1")
     assert bucket.keys() == ["a"]
     await objects.close()
@@ -151,23 +158,23 @@ async def test_other_names_of_bucket_and_region(bucket: Bucket) -> None:
 @pytest.mark.req("OQ-205")
 async def test_a_key_from_a_profile(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The variables come first; without them the file that every S3 client reads."""
-    key = await Credentials().key()
+    key = await KeySource().key()
     shared = tmp_path / "credentials"
     shared.write_text(f"[mine]\naws_access_key_id={key.access}\naws_secret_access_key={key.secret}\n")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     with pytest.raises(Refused, match="There is no key for the store"):
-        await Credentials().key()
+        await KeySource().key()
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(shared))
     monkeypatch.setenv("AWS_PROFILE", "mine")
-    assert await Credentials().key() == key
+    assert await KeySource().key() == key
     objects = Objects(bucket.place)
     await objects.create("a", b"1")
     assert bucket.keys() == ["a"]
     await objects.close()
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(Refused, match="cannot be read"):
-        await Credentials().key()
+        await KeySource().key()
 
 
 @pytest.mark.req("OQ-205")
@@ -220,9 +227,9 @@ async def test_a_key_is_renewed_before_it_ends(monkeypatch: pytest.MonkeyPatch) 
 
     lent = Lent()
     monkeypatch.setattr("runtime.stores.s3.client.credentials._from_the_chain", lambda: lent)
-    credentials = Credentials({})
+    credentials = KeySource({})
     assert [await credentials.key() for _ in range(3)] == [
-        Key(f"k{number}", "s", "t") for number in (1, 2, 3)
+        AccessKey(f"k{number}", "s", "t") for number in (1, 2, 3)
     ]
 
 

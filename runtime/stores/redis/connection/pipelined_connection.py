@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 
 import hiredis
 
-from runtime.stores.redis.connection.address import Address
+from runtime.stores.redis.connection.address import RedisAddress
 
 COMMAND_S = 5.0
 """How long a command may take. All of ours are short, so whatever has no answer then has lost its server."""
@@ -24,7 +24,7 @@ class ReplyError(Exception):
     """What the server answered instead of a result."""
 
 
-class LineLost(Exception):
+class RedisConnectionLost(Exception):
     """The connection ended. `sent` says that the server may have carried out what was asked."""
 
     def __init__(self, why: str, *, sent: bool) -> None:
@@ -65,7 +65,7 @@ class _Asked:
         self.answers: list[Any] = []
 
 
-class Line(asyncio.Protocol):
+class PipelinedConnection(asyncio.Protocol):
     """One connection to the server."""
 
     def __init__(self, told: Callable[[Any], None] | None = None) -> None:
@@ -86,7 +86,7 @@ class Line(asyncio.Protocol):
         future: asyncio.Future[list[Any]] = self._loop.create_future()
         transport = self._transport
         if transport is None or transport.is_closing():
-            future.set_exception(LineLost("it is closed", sent=False))
+            future.set_exception(RedisConnectionLost("it is closed", sent=False))
             return future
         packed = [hiredis.pack_command(tuple(each)) for each in commands]
         transport.write(packed[0] if len(packed) == 1 else b"".join(packed))
@@ -126,7 +126,7 @@ class Line(asyncio.Protocol):
         while self._waiting:
             asked = self._waiting.popleft()
             if not asked.future.done():
-                asked.future.set_exception(LineLost(str(exc or "the server closed it"), sent=True))
+                asked.future.set_exception(RedisConnectionLost(str(exc or "the server closed it"), sent=True))
         self.ended.set()
 
     def _look(self) -> None:
@@ -136,12 +136,14 @@ class Line(asyncio.Protocol):
         self._watch = self._loop.call_later(_WATCH_S, self._look)
 
 
-async def connected(address: Address, name: str, told: Callable[[Any], None] | None = None) -> Line:
-    """A new connection, introduced to the server. Raises OSError, ReplyError or LineLost."""
+async def connected(
+    address: RedisAddress, name: str, told: Callable[[Any], None] | None = None
+) -> PipelinedConnection:
+    """A new connection, introduced to the server. Raises OSError, ReplyError or RedisConnectionLost."""
     loop = asyncio.get_running_loop()
 
-    def make() -> Line:
-        return Line(told)
+    def make() -> PipelinedConnection:
+        return PipelinedConnection(told)
 
     if address.path is not None:
         _, line = await loop.create_unix_connection(make, address.path)
@@ -154,7 +156,7 @@ async def connected(address: Address, name: str, told: Callable[[Any], None] | N
     return line
 
 
-async def introduced(line: Asking, address: Address, name: str) -> None:
+async def introduced(line: Asking, address: RedisAddress, name: str) -> None:
     """Says who asks, and for which database; a connection that is refused is closed."""
     greetings: list[Command] = []
     if address.password is not None:

@@ -11,7 +11,7 @@ from runtime.stores.semantics.leases import equals, is_able, is_paused, needs
 from runtime.stores.semantics.rules import Rules
 
 
-class ClaimWish(NamedTuple):
+class ClaimRequest(NamedTuple):
     """What one claim is for."""
 
     owner: str
@@ -31,5 +31,5 @@ class ClaimWish(NamedTuple):
         return is_served and self.is_able(rules, record) and equals(record, self.where)
 
 
-LeaseOut = Callable[[str, Snapshot[Any], ClaimWish], Awaitable[Snapshot[Any] | None]]
+LeaseOut = Callable[[str, Snapshot[Any], ClaimRequest], Awaitable[Snapshot[Any] | None]]
 """Leases an entity that was just read to the owner; None where another one was faster."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
-from runtime.stores.sqlite.migrations import Migration, migrate
+from runtime.stores.sqlite.migrations import FileMigration, migrate
 from runtime.stores.store import StoreUnusable
 
 Answer = TypeVar("Answer")
@@ -34,7 +34,7 @@ _SESSION = (
 )
 
 
-class Unavailable(Exception):
+class FileUnavailable(Exception):
     """The file cannot be written or read now; nothing of what was asked has happened."""
 
 
@@ -51,7 +51,7 @@ class _Asked(NamedTuple):
     answer: asyncio.Future[Any]
 
 
-class File:
+class SqliteDatabase:
     """One database file. Making one opens nothing."""
 
     def __init__(self, path: Path) -> None:
@@ -81,7 +81,7 @@ class File:
         for table in self._readers.values():
             table.rows.connection = self._reader
 
-    def open(self, system: str, steps: Sequence[Migration]) -> None:
+    def open(self, system: str, steps: Sequence[FileMigration]) -> None:
         """Takes the file for this process and brings it up to date; raises StoreUnusable where it cannot."""
         self._loop = asyncio.get_running_loop()
         writer: sqlite3.Connection | None = None
@@ -119,7 +119,7 @@ class File:
     async def write(self, work: Work[Answer]) -> Answer:
         """Does something in a transaction; returns when it is on the disk."""
         if self._loop is None or self._thread is None:
-            raise Unavailable("the database is not open")
+            raise FileUnavailable("the database is not open")
         answer: asyncio.Future[Answer] = self._loop.create_future()
         self._asked.put(_Asked(work, answer))
         return await answer
@@ -127,13 +127,13 @@ class File:
     def read(self, statement: str, given: dict[str, Any]) -> list[Any]:
         """Reads what is committed. It waits for nobody, and is short enough to be done where it is asked."""
         if self._reader is None:
-            raise Unavailable("the database is not open")
+            raise FileUnavailable("the database is not open")
         try:
             return self._reader.execute(statement, given).fetchall()
         except sqlite3.DatabaseError as error:
             if not is_of_the_file(error):
                 raise
-            raise Unavailable(str(error)) from None
+            raise FileUnavailable(str(error)) from None
 
     def _write(self, connection: sqlite3.Connection) -> None:
         while (first := self._asked.get()) is not None:
@@ -158,7 +158,7 @@ class File:
         """Tells all of them at once: each crossing between threads has its price."""
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended, and with it whoever asked
-                self._loop.call_soon_threadsafe(_tell, answers)
+                self._loop.call_soon_threadsafe(_set_answers, answers)
 
     def _unlock(self) -> None:
         if self._lock is not None:
@@ -179,7 +179,7 @@ def _transaction(
     except sqlite3.Error as error:
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
-        unavailable = Unavailable(str(error))
+        unavailable = FileUnavailable(str(error))
         return [(asked.answer, None, unavailable) for asked in together]
     return found
 
@@ -198,7 +198,7 @@ def _alone(connection: sqlite3.Connection, work: Work[Any]) -> tuple[Any, BaseEx
     return answer, None
 
 
-def _tell(answers: Sequence[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
+def _set_answers(answers: Sequence[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
     for future, answer, error in answers:
         if future.done():
             continue

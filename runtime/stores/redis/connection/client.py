@@ -13,7 +13,14 @@ import redis.asyncio
 from redis.exceptions import RedisError
 
 from runtime.stores.redis.connection.address import parsed
-from runtime.stores.redis.connection.line import Asking, Command, Line, LineLost, ReplyError, connected
+from runtime.stores.redis.connection.pipelined_connection import (
+    Asking,
+    Command,
+    PipelinedConnection,
+    RedisConnectionLost,
+    ReplyError,
+    connected,
+)
 from runtime.stores.redis.scripts import ScriptCall, make_reading_call
 
 PATIENCE_S = 1.0
@@ -40,11 +47,11 @@ _CODE = re.compile(
     r"(?:^|[\s-])(OOM|" + "|".join((*_AGAIN, "MISCONF", "NOAUTH", "WRONGPASS", "NOPERM")) + r")\s"
 )
 
-NOT_CONNECTED = (OSError, TimeoutError, LineLost, RedisError, ReplyError)
+NOT_CONNECTED = (OSError, TimeoutError, RedisConnectionLost, RedisError, ReplyError)
 """What an attempt to connect can fail with."""
 
 
-class Unavailable(Exception):
+class RedisUnavailable(Exception):
     """The server does not answer. `unknown` says that what was asked may have been carried out."""
 
     def __init__(self, why: str, *, unknown: bool = False) -> None:
@@ -56,7 +63,7 @@ class Full(Exception):
     """The server has no memory left for anything new."""
 
 
-class Server:
+class RedisClient:
     """One Redis as a process sees it."""
 
     waits_on_the_spot = False
@@ -67,7 +74,7 @@ class Server:
         self._address = parsed(url)
         self._name = name
         self._lines: dict[str, Asking] = {}
-        self._connecting: dict[str, asyncio.Task[Line]] = {}
+        self._connecting: dict[str, asyncio.Task[PipelinedConnection]] = {}
         self._closed_until = 0.0
         self._clients: list[redis.asyncio.Redis] = []
 
@@ -90,10 +97,10 @@ class Server:
                 if known is None or not known.is_open:
                     known = await self._line(line)
                 answers = await known.ask(commands)
-            except LineLost as lost:
-                failed = Unavailable(str(lost), unknown=lost.sent)
+            except RedisConnectionLost as lost:
+                failed = RedisUnavailable(str(lost), unknown=lost.sent)
                 is_worth_it = repeatable or not lost.sent
-            except Unavailable as error:
+            except RedisUnavailable as error:
                 failed, is_worth_it = error, True
             else:
                 waiting = self._not_now(answers, line)
@@ -102,7 +109,7 @@ class Server:
                     return answers
                 # Only where nothing at all was done may everything be sent again.
                 refused = sum(isinstance(each, ReplyError) for each in answers) == len(answers)
-                failed, is_worth_it = Unavailable(waiting), repeatable or refused
+                failed, is_worth_it = RedisUnavailable(waiting), repeatable or refused
             if not is_worth_it or monotonic() + pause >= until:
                 self._closed_until = monotonic() + _PAUSES_S[1]
                 raise failed
@@ -133,7 +140,7 @@ class Server:
         """Runs a script by itself, and another call of it where the answer was lost: `ask(True)`."""
         try:
             return await self._evaluate_once(ask(False), repeatable=False)
-        except Unavailable as lost:
+        except RedisUnavailable as lost:
             if not lost.unknown:
                 raise
         return await self._evaluate_again(ask(True))
@@ -160,7 +167,7 @@ class Server:
         (answers,) = await self.evaluate([make_reading_call(commands)], repeatable=True)
         return list(answers)
 
-    async def listen(self, told: Callable[[Any], None]) -> Line:
+    async def listen(self, told: Callable[[Any], None]) -> PipelinedConnection:
         """A connection of its own that tells whatever the server says of its own accord."""
         return await self._connect(told)
 
@@ -204,12 +211,12 @@ class Server:
         self._lines[name] = line
         return line
 
-    async def _connect(self, told: Callable[[Any], None] | None = None) -> Line:
+    async def _connect(self, told: Callable[[Any], None] | None = None) -> PipelinedConnection:
         try:
             async with asyncio.timeout(CONNECT_S):
                 return await connected(self._address, self._name, told)
         except NOT_CONNECTED as error:
-            raise Unavailable(f"{type(error).__name__}: {error}") from None
+            raise RedisUnavailable(f"{type(error).__name__}: {error}") from None
 
     def _not_now(self, answers: Sequence[Any], name: str) -> str | None:
         """Why the server cannot do it at present, if that is what it says."""
@@ -252,5 +259,5 @@ def refusal(error: ReplyError) -> Exception:
     if code == "OOM":
         return Full("no memory is left")
     if code in _AGAIN or code in _AWAY or str(error).startswith(_AWAY):
-        return Unavailable(str(error).partition(" ")[0])
+        return RedisUnavailable(str(error).partition(" ")[0])
     return error
