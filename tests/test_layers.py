@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from generated.taskqueue.lifecycle import LIFECYCLES
 from generated.taskqueue.system import SYSTEM
 
 ROOT = Path(__file__).parents[1]
@@ -152,8 +153,8 @@ def test_a_component_knows_only_its_own_messages_and_those_of_whom_it_calls(
 
 
 @pytest.mark.req("TQ-013", "TQ-014", "TQ-015", "TQ-016")
-def test_only_the_job_service_has_a_store_of_records() -> None:
-    """Records with a lifecycle are stored by one component; the others do not import a store."""
+def test_only_owners_of_a_datum_have_a_store() -> None:
+    """Job, queue and result have a store, each of its own entities; the others do not import one."""
     known = find_modules("handlers/taskqueue")
     owners = {
         component
@@ -164,7 +165,13 @@ def test_only_the_job_service_has_a_store_of_records() -> None:
             for name in list_imports(known[each])
         )
     }
-    assert owners == {"job"}
+    assert owners == {"job", "queue", "result"}
+    assert {name: each.holders for name, each in LIFECYCLES.items()} == {
+        "job": {"job"},
+        "submit_key": {"job"},
+        "entry": {"queue"},
+        "envelope": {"result"},
+    }
 
 
 @pytest.mark.req("TQ-014", "TQ-016")

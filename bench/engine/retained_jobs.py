@@ -11,8 +11,8 @@ import psutil
 
 from generated.taskqueue.lifecycle import JOB
 from generated.taskqueue.messages import JobSpec
+from generated.taskqueue.records import JobRecord
 from generated.taskqueue.system import SYSTEM
-from handlers.taskqueue.job import JobRecord
 from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
@@ -46,7 +46,8 @@ async def _fill_store(count: int) -> tuple[MemoryStore[JobRecord], float]:
     before = psutil.Process(os.getpid()).memory_info().rss
     for number in range(count):
         spec = JobSpec(job_type="sleep", work_duration_ms=number % 1000, labels={"team": "a"})
-        record = JobRecord(world.new_id(), spec.SerializeToString(deterministic=True), spec.job_type)
+        encoded = spec.SerializeToString(deterministic=True)
+        record = JobRecord(job_id=world.new_id(), spec=encoded, job_type=spec.job_type)
         await store.create(record, gateway)
         if number % 3:
             await store.transition(record.job_id, "dispatch", coordinator)

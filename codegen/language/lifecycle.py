@@ -282,6 +282,10 @@ class Entity(Part):
         description="Record field, a number, that counts the writes of an entity; a bucket has it in "
         "`kept_in`.",
     )
+    logged: bool = Field(
+        default=True,
+        description="Whether each creation, transition and deletion has a line in the log of the node.",
+    )
     retention: LowerName | None = Field(
         default=None,
         description="Policy of `policies.retention` that bounds terminal entities in memory; without it "

@@ -1,6 +1,6 @@
 """Environment of queuey: its variables, and the settings that each component reads from them.
 
-Generated from spec/queuey (sha256:6455d015cd166d20). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:65eead736a25b8d5). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -47,6 +47,12 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         type="data_path",
         meaning="The database file.",
         default="queuey.db",
+    ),
+    "DATABASE_URL": Variable(
+        name="DATABASE_URL",
+        type="url",
+        meaning="The PostgreSQL database, where a deployment keeps its jobs in one, as postgresql://user:password@host:port/name.",
+        required=True,
     ),
     "ABANDONED_AGE": Variable(
         name="ABANDONED_AGE",

@@ -1,6 +1,6 @@
 """All tables of queuey for the engine.
 
-Generated from spec/queuey (sha256:6455d015cd166d20). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:65eead736a25b8d5). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from generated.queuey.lifecycle import LIFECYCLES
 from generated.queuey.methods import SERVICES
 from generated.queuey.policy import KEEPALIVE
 from generated.queuey.settings import RULES, SETTINGS, VARIABLES
+from generated.queuey.storage import STORAGE
 from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="6455d015cd166d20f5441b3e636df9fe432918bf2544a583a3b0c7fcf650aa6b",
+    digest="65eead736a25b8d524054c15cb39f466249807b241f033c73c6976af1be46ec6",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
     lifecycles=LIFECYCLES,
+    storage=STORAGE,
     conditions=CONDITIONS,
     roles=ROLES,
     upstream=UPSTREAM,

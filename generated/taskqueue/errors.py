@@ -1,6 +1,6 @@
 """Conditions of taskqueue: the exceptions that handlers raise, and their codes for callers.
 
-Generated from spec/taskqueue (sha256:e1282110c775c774). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:92f16215742045f7). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -154,6 +154,18 @@ class UpstreamUnavailable(Condition):
         super().__init__(f"{service} is not available", service=service)
 
 
+class StorageUnavailable(Condition):
+    """Nothing is known to be stored; a repeat under the same key is safe."""
+
+    code = "storage_unavailable"
+    grpc = "UNAVAILABLE"
+    http = 503
+    retry = "with_backoff"
+
+    def __init__(self) -> None:
+        super().__init__("what is kept of jobs cannot be read or written now")
+
+
 class DeadlineExceeded(Condition):
     """The caller's deadline passed first."""
 
@@ -192,6 +204,7 @@ CONDITIONS: Final[Mapping[str, type[Condition]]] = {
     "cancel_not_completed": CancelNotCompleted,
     "result_missing": ResultMissing,
     "upstream_unavailable": UpstreamUnavailable,
+    "storage_unavailable": StorageUnavailable,
     "deadline_exceeded": DeadlineExceeded,
     "unexpected": Unexpected,
 }
@@ -203,6 +216,7 @@ ROLES: Final[Mapping[str, type[Condition]]] = {
     "unauthenticated": Unauthenticated,
     "permission_denied": PermissionDenied,
     "upstream_unavailable": UpstreamUnavailable,
+    "store_unavailable": StorageUnavailable,
     "deadline_exceeded": DeadlineExceeded,
     "unexpected": Unexpected,
 }

@@ -1,6 +1,6 @@
 """Lifecycles of taskqueue: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/taskqueue (sha256:e1282110c775c774). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:92f16215742045f7). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,15 @@ from collections.abc import Mapping
 from types import MappingProxyType as Frozen
 from typing import Final
 
-from generated.taskqueue.messages import CANCELED, DONE, FAILED, QUEUED, RUNNING
+from generated.taskqueue.messages import (
+    CANCELED,
+    DONE,
+    FAILED,
+    PRESENT,
+    QUEUED,
+    RUNNING,
+)
+from generated.taskqueue.records import EntryRecord, EnvelopeRecord, JobRecord, SubmitKeyRecord
 from runtime.model.lifecycles import Lifecycle, Take, Transition
 
 JOB_DISPATCH: Final = Transition(
@@ -99,11 +107,78 @@ JOB: Final = Lifecycle(
         }
     ),
     holders=frozenset(("job",)),
+    record=JobRecord,
 )
 """One piece of work, from its acceptance to its result."""
+
+SUBMIT_KEY: Final = Lifecycle(
+    entity="submit_key",
+    holder="job",
+    key="client_request_id",
+    status="presence",
+    states=Frozen({PRESENT: "PRESENT"}),
+    initial=PRESENT,
+    terminal=frozenset({}),
+    creators=frozenset(("gateway",)),
+    creation_stamps=(),
+    listed_by="remembered_at_ms",
+    retained_by=None,
+    deletable=frozenset({PRESENT}),
+    deleters=frozenset(("gateway",)),
+    edges=Frozen({}),
+    holders=frozenset(("job",)),
+    record=SubmitKeyRecord,
+    logged=False,
+)
+"""The memory of a submit, so that its repetition finds the job that there is."""
+
+ENTRY: Final = Lifecycle(
+    entity="entry",
+    holder="queue",
+    key="job_id",
+    status="presence",
+    states=Frozen({PRESENT: "PRESENT"}),
+    initial=PRESENT,
+    terminal=frozenset({}),
+    creators=frozenset(("gateway", "coordinator")),
+    creation_stamps=(),
+    listed_by="enqueued_at_ms",
+    retained_by=None,
+    deletable=frozenset({PRESENT}),
+    deleters=frozenset(("gateway", "coordinator")),
+    edges=Frozen({}),
+    holders=frozenset(("queue",)),
+    record=EntryRecord,
+    logged=False,
+)
+"""The place of a waiting job in the queue."""
+
+ENVELOPE: Final = Lifecycle(
+    entity="envelope",
+    holder="result",
+    key="job_id",
+    status="presence",
+    states=Frozen({PRESENT: "PRESENT"}),
+    initial=PRESENT,
+    terminal=frozenset({}),
+    creators=frozenset(("gateway", "coordinator")),
+    creation_stamps=(),
+    listed_by="stored_at_ms",
+    retained_by=None,
+    deletable=frozenset({PRESENT}),
+    deleters=frozenset(("gateway", "coordinator")),
+    edges=Frozen({}),
+    holders=frozenset(("result",)),
+    record=EnvelopeRecord,
+    logged=False,
+)
+"""The result of a terminal job."""
 
 LIFECYCLES: Final[Mapping[str, Lifecycle]] = Frozen(
     {
         "job": JOB,
+        "submit_key": SUBMIT_KEY,
+        "entry": ENTRY,
+        "envelope": ENVELOPE,
     }
 )

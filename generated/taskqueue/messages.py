@@ -1,6 +1,6 @@
 """Messages and enums of all proto files of taskqueue.
 
-Generated from spec/taskqueue (sha256:e1282110c775c774). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:92f16215742045f7). Do not edit; run `nox -s generate`.
 """
 
 from generated.taskqueue_internal_pb2 import (
@@ -8,6 +8,8 @@ from generated.taskqueue_internal_pb2 import (
     JOB_OUTCOME_FAILED,
     JOB_OUTCOME_SUCCEEDED,
     JOB_OUTCOME_UNSPECIFIED,
+    PRESENCE_UNSPECIFIED,
+    PRESENT,
     CreateJobRequest,
     CreateJobResponse,
     DeleteJobIfStatusRequest,
@@ -16,6 +18,8 @@ from generated.taskqueue_internal_pb2 import (
     DequeueJobResponse,
     EnqueueJobRequest,
     EnqueueJobResponse,
+    EntryRow,
+    EnvelopeRow,
     FetchWorkRequest,
     FetchWorkResponse,
     GetJobRecordRequest,
@@ -23,8 +27,10 @@ from generated.taskqueue_internal_pb2 import (
     GetResultRequest,
     GetResultResponse,
     JobOutcome,
+    JobRow,
     ListJobRecordsRequest,
     ListJobRecordsResponse,
+    Presence,
     RemoveJobIfPresentRequest,
     RemoveJobIfPresentResponse,
     ReportWorkOutcomeRequest,
@@ -33,6 +39,7 @@ from generated.taskqueue_internal_pb2 import (
     SetCancelRequestedResponse,
     StoreResultRequest,
     StoreResultResponse,
+    SubmitKeyRow,
     TransitionJobStatusRequest,
     TransitionJobStatusResponse,
     WorkerHeartbeatRequest,
@@ -78,6 +85,8 @@ __all__ = [
     "JOB_OUTCOME_UNSPECIFIED",
     "JOB_SORT_UNSPECIFIED",
     "JOB_STATUS_UNSPECIFIED",
+    "PRESENCE_UNSPECIFIED",
+    "PRESENT",
     "QUEUED",
     "RUNNING",
     "CancelJobRequest",
@@ -90,6 +99,8 @@ __all__ = [
     "DequeueJobResponse",
     "EnqueueJobRequest",
     "EnqueueJobResponse",
+    "EntryRow",
+    "EnvelopeRow",
     "FetchWorkRequest",
     "FetchWorkResponse",
     "GetJobRecordRequest",
@@ -101,6 +112,7 @@ __all__ = [
     "GetResultRequest",
     "GetResultResponse",
     "JobOutcome",
+    "JobRow",
     "JobSort",
     "JobSpec",
     "JobStatus",
@@ -111,6 +123,7 @@ __all__ = [
     "ListJobsResponse",
     "PageRequest",
     "PageResponse",
+    "Presence",
     "RemoveJobIfPresentRequest",
     "RemoveJobIfPresentResponse",
     "ReportWorkOutcomeRequest",
@@ -121,6 +134,7 @@ __all__ = [
     "StoreResultResponse",
     "SubmitJobRequest",
     "SubmitJobResponse",
+    "SubmitKeyRow",
     "TransitionJobStatusRequest",
     "TransitionJobStatusResponse",
     "WorkerHeartbeatRequest",

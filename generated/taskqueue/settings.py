@@ -1,6 +1,6 @@
 """Environment of taskqueue: its variables, and the settings that each component reads from them.
 
-Generated from spec/taskqueue (sha256:e1282110c775c774). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:92f16215742045f7). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         type="constant",
         meaning="What is printed leaves the process at once; log lines below WARNING do so within 5 ms.",
         default="1",
+    ),
+    "DATABASE_PATH": Variable(
+        name="DATABASE_PATH",
+        type="data_path",
+        meaning="The database file of a node, where a deployment keeps what it has in one.",
+        default="taskqueue.db",
     ),
     "GATEWAY_PORT": Variable(
         name="GATEWAY_PORT",

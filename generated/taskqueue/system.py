@@ -1,6 +1,6 @@
 """All tables of taskqueue for the engine.
 
-Generated from spec/taskqueue (sha256:e1282110c775c774). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:92f16215742045f7). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from generated.taskqueue.lifecycle import LIFECYCLES
 from generated.taskqueue.methods import SERVICES
 from generated.taskqueue.policy import KEEPALIVE
 from generated.taskqueue.settings import RULES, SETTINGS, VARIABLES
+from generated.taskqueue.storage import STORAGE
 from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="taskqueue",
-    digest="e1282110c775c774256154b84fa9fe81fb0b1f5c0303311fa999e53103bc368f",
+    digest="92f16215742045f7be8dd7401bae939b536e4cb9ead1cdf0073e9c7fb22bc4f5",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
     lifecycles=LIFECYCLES,
+    storage=STORAGE,
     conditions=CONDITIONS,
     roles=ROLES,
     upstream=UPSTREAM,

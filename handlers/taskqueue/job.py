@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from generated.taskqueue import errors
 from generated.taskqueue.lifecycle import JOB
 from generated.taskqueue.messages import (
     CREATED_AT_ASC,
-    JOB_STATUS_UNSPECIFIED,
     CreateJobRequest,
     CreateJobResponse,
     DeleteJobIfStatusRequest,
@@ -25,61 +22,56 @@ from generated.taskqueue.messages import (
     TransitionJobStatusRequest,
     TransitionJobStatusResponse,
 )
+from generated.taskqueue.records import JobRecord, SubmitKeyRecord
 from generated.taskqueue.settings import JobSettings
+from handlers.taskqueue.submit_keys import SubmitKeys
+from handlers.taskqueue.turns import Turns
 from runtime.call import Call
-from runtime.stores.bounded import BoundedMap
 from runtime.stores.contract import EntityStore
 from runtime.stores.store import NoSuchEntity
 from runtime.world import World
 
 
-class JobRecord(Struct, frozen=True):
-    """The record of a job. Its spec is stored as deterministic bytes, so that equal specs compare equal."""
-
-    job_id: str
-    spec: bytes
-    job_type: str
-    client_request_id: str = ""
-    status: JobStatus.ValueType = JOB_STATUS_UNSPECIFIED
-    created_at_ms: int = 0
-    started_at_ms: int = 0
-    finished_at_ms: int = 0
-    cancel_requested: bool = False
-    failure_reason: str = ""
-    cancel_reason: str = ""
-
-
 class Job:
     """The owner of all job records and of the idempotency keys of earlier submits."""
 
-    def __init__(self, records: EntityStore[JobRecord], settings: JobSettings, world: World) -> None:
+    def __init__(
+        self,
+        records: EntityStore[JobRecord],
+        keys: EntityStore[SubmitKeyRecord],
+        settings: JobSettings,
+        world: World,
+    ) -> None:
         self._records = records
         self._world = world
-        self._job_ids_by_key: BoundedMap[str] = BoundedMap(settings.max_dedup_keys)
+        self._keys = SubmitKeys(keys, settings.max_dedup_keys, world)
+        self._turns = Turns()
 
     async def create_job(self, request: CreateJobRequest, call: Call) -> CreateJobResponse:
         key = request.client_request_id
         spec = request.spec.SerializeToString(deterministic=True)
-        if (earlier := await self._find_by_key(key)) is not None:
-            if earlier.spec != spec:
-                raise errors.RequestKeyReused(client_request_id=key)
-            return _to_create_response(earlier, deduplicated=True)
-        # Reserve the key before the first await, so that one of two concurrent submits finds it.
-        job_id = self._world.new_id()
-        if key:
-            self._job_ids_by_key.add(key, job_id)
-        created = await self._records.create(JobRecord(job_id, spec, request.spec.job_type, key), call)
-        return _to_create_response(created.record, deduplicated=False)
+        if not key:
+            return await self._create(request, spec, call)
+        async with self._turns.of(key):
+            if (earlier := await self._find_by_key(key, call)) is None:
+                return await self._create(request, spec, call)
+        if earlier.spec != spec:
+            raise errors.RequestKeyReused(client_request_id=key)
+        return _to_create_response(earlier, deduplicated=True)
 
     async def delete_job_if_status(
         self, request: DeleteJobIfStatusRequest, call: Call
     ) -> DeleteJobIfStatusResponse:
-        record = await self._records.get(request.job_id)
-        if record is None:
+        job_id = request.job_id
+        try:
+            record = await self._get_existing(job_id)
+            deletion = await self._records.delete(job_id, request.expected_status, call)
+        except (errors.JobNotFound, NoSuchEntity):
             return DeleteJobIfStatusResponse(deleted=False)
-        deletion = await self._records.delete(request.job_id, request.expected_status, call)
-        if deletion.applied and self._job_ids_by_key.get(record.client_request_id) == request.job_id:
-            self._job_ids_by_key.remove(record.client_request_id)
+        if deletion.applied and (key := record.client_request_id):
+            async with self._turns.of(key):
+                if await self._keys.get(key) == job_id:
+                    await self._keys.remove(key, call)
         return DeleteJobIfStatusResponse(deleted=deletion.applied, current_status=_to_status(deletion.state))
 
     async def get_job_record(self, request: GetJobRecordRequest, _call: Call) -> GetJobRecordResponse:
@@ -112,9 +104,10 @@ class Job:
         edge = self._records.edge_between(request.expected_from_status, request.to_status, call)
         given = {"reason": request.reason}
         try:
-            transition = await self._records.transition(
-                request.job_id, edge.name, call, given=given, noted=given
-            )
+            async with self._turns.of(request.job_id):
+                transition = await self._records.transition(
+                    request.job_id, edge.name, call, given=given, noted=given
+                )
         except NoSuchEntity:
             raise errors.JobNotFound(job_id=request.job_id) from None
         return TransitionJobStatusResponse(
@@ -124,22 +117,32 @@ class Job:
     async def set_cancel_requested(
         self, request: SetCancelRequestedRequest, _call: Call
     ) -> SetCancelRequestedResponse:
-        record = await self._get_existing(request.job_id)
-        if record.status in JOB.terminal:
-            return SetCancelRequestedResponse(applied=False, current_status=record.status)
-        await self._records.update(
-            request.job_id, cancel_requested=True, cancel_reason=record.cancel_reason or request.reason
-        )
-        return SetCancelRequestedResponse(applied=True, current_status=record.status)
+        async with self._turns.of(request.job_id):
+            record = await self._get_existing(request.job_id)
+            if record.status in JOB.terminal:
+                return SetCancelRequestedResponse(applied=False, current_status=_to_status(record.status))
+            await self._records.update(
+                request.job_id, cancel_requested=True, cancel_reason=record.cancel_reason or request.reason
+            )
+        return SetCancelRequestedResponse(applied=True, current_status=_to_status(record.status))
 
-    async def _find_by_key(self, key: str) -> JobRecord | None:
+    async def _create(self, request: CreateJobRequest, spec: bytes, call: Call) -> CreateJobResponse:
+        """Create a job, its key first: what is left of a creation that broke off is a key without a job."""
+        job_id, key = self._world.new_id(), request.client_request_id
+        if key:
+            await self._keys.add(key, job_id, call)
+        record = JobRecord(job_id=job_id, spec=spec, job_type=request.spec.job_type, client_request_id=key)
+        created = await self._records.create(record, call)
+        return _to_create_response(created.record, deduplicated=False)
+
+    async def _find_by_key(self, key: str, call: Call) -> JobRecord | None:
         """Find the job of an earlier submit with the same key, unless the key has been evicted."""
-        job_id = self._job_ids_by_key.get(key) if key else None
+        job_id = await self._keys.get(key)
         if job_id is None:
             return None
         record = await self._records.get(job_id)
         if record is None:
-            self._job_ids_by_key.remove(key)
+            await self._keys.remove(key, call)
         return record
 
     async def _get_existing(self, job_id: str) -> JobRecord:
@@ -152,7 +155,7 @@ class Job:
 def _to_create_response(record: JobRecord, *, deduplicated: bool) -> CreateJobResponse:
     return CreateJobResponse(
         job_id=record.job_id,
-        status=record.status,
+        status=_to_status(record.status),
         created_at_ms=record.created_at_ms,
         deduplicated=deduplicated,
     )
@@ -167,7 +170,7 @@ def _to_summary(record: JobRecord) -> JobSummary:
 def _fill_summary(record: JobRecord, summary: JobSummary) -> None:
     """Fill a summary in place: a message that is built first and assigned to a field is copied."""
     summary.job_id = record.job_id
-    summary.status = record.status
+    summary.status = _to_status(record.status)
     summary.job_type = record.job_type
     summary.created_at_ms = record.created_at_ms
     summary.started_at_ms = record.started_at_ms

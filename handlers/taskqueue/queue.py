@@ -7,6 +7,7 @@ from collections import OrderedDict
 
 from generated.taskqueue.events import JOB_DEQUEUED
 from generated.taskqueue.messages import (
+    PRESENT,
     DequeueJobRequest,
     DequeueJobResponse,
     EnqueueJobRequest,
@@ -15,40 +16,81 @@ from generated.taskqueue.messages import (
     RemoveJobIfPresentResponse,
 )
 from generated.taskqueue.policy import IDLE_HOLD
+from generated.taskqueue.records import EntryRecord
+from handlers.taskqueue.arrivals import Arrivals
+from handlers.taskqueue.turns import Turns
 from runtime.call import Call
+from runtime.stores.contract import EntityStore
+from runtime.stores.store import NoSuchEntity
 from runtime.world import World
 
 
 class Queue:
-    """A queue of job ids; it knows nothing else of a job."""
+    """A queue of job ids; it knows nothing else of a job. What waits is read from its store once."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, entries: EntityStore[EntryRecord], world: World) -> None:
+        self._entries = entries
         self._world = world
+        self._arrivals = Arrivals(entries, "enqueued_at_ms", world)
+        self._turns = Turns()
         self._waiting: OrderedDict[str, None] = OrderedDict()
         self._idle: OrderedDict[asyncio.Future[None], None] = OrderedDict()
 
-    async def enqueue_job(self, request: EnqueueJobRequest, _call: Call) -> EnqueueJobResponse:
-        if request.job_id in self._waiting:
-            return EnqueueJobResponse(accepted=True, already_waiting=True)
-        self._waiting[request.job_id] = None
+    async def enqueue_job(self, request: EnqueueJobRequest, call: Call) -> EnqueueJobResponse:
+        job_id = request.job_id
+        await self._load()
+        async with self._turns.of(job_id):
+            if job_id in self._waiting:
+                return EnqueueJobResponse(accepted=True, already_waiting=True)
+            entry = EntryRecord(job_id=job_id, enqueued_at_ms=self._arrivals.next_ms())
+            await self._entries.create(entry, call)
+            self._waiting[job_id] = None
         self._wake_one()
         return EnqueueJobResponse(accepted=True)
 
     async def dequeue_job(self, _request: DequeueJobRequest, call: Call) -> DequeueJobResponse:
+        await self._load()
         await self._wait_for_job(call)
         # A pop cannot be undone, so do not pop for a caller whose deadline has expired.
-        if not self._waiting or call.expired:
-            return DequeueJobResponse(found=False)
-        job_id, _ = self._waiting.popitem(last=False)
-        call.tell(JOB_DEQUEUED, "left the queue", job_id=job_id)
-        return DequeueJobResponse(found=True, job_id=job_id)
+        while self._waiting and not call.expired:
+            job_id, _ = self._waiting.popitem(last=False)
+            if await self._pop(job_id, call):
+                call.tell(JOB_DEQUEUED, "left the queue", job_id=job_id)
+                return DequeueJobResponse(found=True, job_id=job_id)
+        return DequeueJobResponse(found=False)
 
     async def remove_job_if_present(
-        self, request: RemoveJobIfPresentRequest, _call: Call
+        self, request: RemoveJobIfPresentRequest, call: Call
     ) -> RemoveJobIfPresentResponse:
-        removed = request.job_id in self._waiting
-        self._waiting.pop(request.job_id, None)
+        job_id = request.job_id
+        await self._load()
+        removed = job_id in self._waiting and await self._delete(job_id, call)
         return RemoveJobIfPresentResponse(removed=removed)
+
+    async def _load(self) -> None:
+        """Read what waits in the store, at the first call."""
+        for entry in await self._arrivals.load():
+            self._waiting[entry.job_id] = None
+
+    async def _pop(self, job_id: str, call: Call) -> bool:
+        """Delete the entry of a job; it is the first again if that fails."""
+        try:
+            return await self._delete(job_id, call)
+        except BaseException:
+            self._waiting[job_id] = None
+            self._waiting.move_to_end(job_id, last=False)
+            self._wake_one()
+            raise
+
+    async def _delete(self, job_id: str, call: Call) -> bool:
+        """Delete the entry of a job; return False if another call was faster."""
+        async with self._turns.of(job_id):
+            try:
+                deletion = await self._entries.delete(job_id, PRESENT, call)
+            except NoSuchEntity:
+                return False
+            self._waiting.pop(job_id, None)
+            return deletion.applied
 
     async def _wait_for_job(self, call: Call) -> None:
         """Wait for a job, for at most half of the remaining deadline, so that the response is in time."""

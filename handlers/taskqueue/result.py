@@ -2,73 +2,69 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from contextlib import suppress
+
+from msgspec.structs import replace
 
 from generated.taskqueue.errors import OUTPUT_TOO_LARGE
 from generated.taskqueue.messages import (
     DONE,
     FAILED,
+    PRESENT,
     GetResultRequest,
     GetResultResponse,
     JobStatus,
     StoreResultRequest,
     StoreResultResponse,
 )
+from generated.taskqueue.records import EnvelopeRecord
 from generated.taskqueue.settings import ResultSettings
+from handlers.taskqueue.turns import Turns
 from runtime.call import Call
 from runtime.model.text import sha256_hex
-from runtime.stores.bounded import BoundedMap
-
-
-class Envelope(Struct, frozen=True):
-    """The result of a terminal job."""
-
-    terminal_status: JobStatus.ValueType
-    runtime_ms: int
-    output_summary: str
-    output_bytes: bytes
-    checksum: str
-
-    @property
-    def size(self) -> int:
-        return len(self.output_bytes) + len(self.output_summary.encode()) + len(self.checksum)
+from runtime.stores.contract import EntityStore
+from runtime.stores.store import NoSuchEntity
+from runtime.world import World
 
 
 class Result:
     """The owner of the result envelopes; it knows no other state of a job."""
 
-    def __init__(self, settings: ResultSettings) -> None:
+    def __init__(
+        self, envelopes: EntityStore[EnvelopeRecord], settings: ResultSettings, world: World
+    ) -> None:
         self._max_output_bytes = settings.max_output_bytes
-        self._envelopes: BoundedMap[Envelope] = BoundedMap(
-            settings.max_retained_output_bytes, weigh=lambda envelope: envelope.size
-        )
+        self._envelopes = envelopes
+        self._retention = EnvelopeRetention(envelopes, settings.max_retained_output_bytes, world)
+        self._turns = Turns()
 
-    async def store_result(self, request: StoreResultRequest, _call: Call) -> StoreResultResponse:
+    async def store_result(self, request: StoreResultRequest, call: Call) -> StoreResultResponse:
         envelope = self._limit_output(request)
-        stored = self._envelopes.get(request.job_id)
-        if stored is None:
-            self._envelopes.add(request.job_id, envelope)
-            return StoreResultResponse(stored=True, current_terminal_status=envelope.terminal_status)
+        async with self._turns.of(request.job_id):
+            stored = await self._envelopes.get(request.job_id)
+            if stored is None:
+                await self._retention.add(envelope, call)
+                return StoreResultResponse(stored=True, current_terminal_status=_status_of(envelope))
         is_same = (stored.terminal_status, stored.checksum) == (envelope.terminal_status, envelope.checksum)
         return StoreResultResponse(
-            stored=is_same, already_exists=True, current_terminal_status=stored.terminal_status
+            stored=is_same, already_exists=True, current_terminal_status=_status_of(stored)
         )
 
     async def get_result(self, request: GetResultRequest, _call: Call) -> GetResultResponse:
-        stored = self._envelopes.get(request.job_id)
+        stored = await self._envelopes.get(request.job_id)
         if stored is None:
             return GetResultResponse(found=False, job_id=request.job_id)
         return GetResultResponse(
             found=True,
             job_id=request.job_id,
-            terminal_status=stored.terminal_status,
+            terminal_status=_status_of(stored),
             runtime_ms=stored.runtime_ms,
             output_summary=stored.output_summary,
             output_bytes=stored.output_bytes,
             checksum=stored.checksum,
         )
 
-    def _limit_output(self, request: StoreResultRequest) -> Envelope:
+    def _limit_output(self, request: StoreResultRequest) -> EnvelopeRecord:
         """Build the envelope to store: an output that is too large is dropped and turns DONE into FAILED."""
         status, summary = request.terminal_status, request.output_summary
         content, checksum = request.output_bytes, request.checksum
@@ -79,4 +75,59 @@ class Result:
                     f"{OUTPUT_TOO_LARGE}: {len(content)} bytes, at most {self._max_output_bytes} are kept"
                 )
             content, checksum = b"", sha256_hex(b"")
-        return Envelope(status, request.runtime_ms, summary, content, checksum)
+        return EnvelopeRecord(
+            job_id=request.job_id,
+            terminal_status=status,
+            runtime_ms=request.runtime_ms,
+            output_summary=summary,
+            output_bytes=content,
+            checksum=checksum,
+        )
+
+
+class EnvelopeRetention:
+    """Adds envelopes to a store, and deletes the oldest ones beyond a bound of bytes; 0 keeps all.
+
+    Each envelope has the bytes of all that were ever stored up to it, so that the newest and the oldest tell
+    how many are retained, and nothing is added up after a restart.
+    """
+
+    def __init__(self, store: EntityStore[EnvelopeRecord], bound: int, world: World) -> None:
+        self._store = store
+        self._bound = bound
+        self._world = world
+        self._newest: EnvelopeRecord | None = None
+        """The one that was added last, or is about to be; None until the store was read."""
+        self._deleted_bytes = 0
+
+    async def add(self, envelope: EnvelopeRecord, call: Call) -> None:
+        """Add an envelope, which stays, and delete the oldest as far as there are too many bytes."""
+        newest = self._newest or await self._read_ends()
+        at_ms = max(newest.stored_at_ms + 1, self._world.now_ms())
+        stored_bytes = newest.stored_bytes + _measure(envelope)
+        placed = self._newest = replace(envelope, stored_at_ms=at_ms, stored_bytes=stored_bytes)
+        await self._store.create(placed, call)
+        while self._bound and self._newest.stored_bytes - self._deleted_bytes > self._bound:
+            oldest = (await self._store.find(size=2, newest_first=False)).records
+            if len(oldest) < 2:
+                break
+            with suppress(NoSuchEntity):  # Another call deletes, too.
+                await self._store.delete(oldest[0].job_id, PRESENT, call)
+            self._deleted_bytes = max(self._deleted_bytes, oldest[0].stored_bytes)
+
+    async def _read_ends(self) -> EnvelopeRecord:
+        """Read the newest and the oldest, and return the newest, or that of a call that was faster."""
+        newest = (await self._store.find(size=1)).records
+        oldest = (await self._store.find(size=1, newest_first=False)).records
+        if self._newest is None:
+            self._newest = newest[0] if newest else EnvelopeRecord(job_id="")
+            self._deleted_bytes = oldest[0].stored_bytes - _measure(oldest[0]) if oldest else 0
+        return self._newest
+
+
+def _measure(envelope: EnvelopeRecord) -> int:
+    return len(envelope.output_bytes) + len(envelope.output_summary.encode()) + len(envelope.checksum)
+
+
+def _status_of(envelope: EnvelopeRecord) -> JobStatus.ValueType:
+    return JobStatus.ValueType(envelope.terminal_status)

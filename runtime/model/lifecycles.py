@@ -313,6 +313,8 @@ class Lifecycle(Struct, frozen=True):
     ceiling: Ceiling | None = None
     deletion_due: Due | None = None
     unless_holding: str | None = None
+    logged: bool = True
+    """Whether each change has a line in the log."""
     updates: Mapping[str, Update] = field(default_factory=dict)
     lease: Lease | None = None
     overrides: Overrides | None = None

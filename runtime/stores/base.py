@@ -227,13 +227,15 @@ def _line_fields(lifecycle: Lifecycle) -> Iterator[tuple[str, _Line]]:
     An update is logged where the clock drives it; the others are too many.
     """
     states, entity = lifecycle.states, lifecycle.entity
+    moved = events.TRANSITION if lifecycle.logged else None
+    shifted = events.SHIFT if lifecycle.logged else None
     for edge in (*lifecycle.edges.values(), *lifecycle.by_name):
         ends = {"from_status": states[edge.source], "to_status": states[edge.target]}
-        yield edge.name, _line(events.TRANSITION, entity, edge.name, ends)
+        yield edge.name, _line(moved, entity, edge.name, ends)
     for update in lifecycle.updates.values():
-        yield update.name, _line(events.SHIFT if update.due else None, entity, update.name, {})
-    yield CREATION, _line(events.TRANSITION, entity, CREATION, {"to_status": states[lifecycle.initial]})
-    yield DELETION, _line(events.TRANSITION, entity, DELETION, {})
+        yield update.name, _line(shifted if update.due else None, entity, update.name, {})
+    yield CREATION, _line(moved, entity, CREATION, {"to_status": states[lifecycle.initial]})
+    yield DELETION, _line(moved, entity, DELETION, {})
 
 
 def _line(event: Event | None, entity: str, name: str, ends: dict[str, str]) -> _Line:

@@ -59,6 +59,7 @@ def spec() -> Spec:
             "deadline_exceeded", "DEADLINE_EXCEEDED", 504, "if_idempotent", marks=pytest.mark.req("TQ-153")
         ),
         pytest.param("unexpected", "INTERNAL", 500, "with_care", marks=pytest.mark.req("TQ-154")),
+        ("storage_unavailable", "UNAVAILABLE", 503, "with_backoff"),
         pytest.param("unauthenticated", "UNAUTHENTICATED", 401, "never", marks=pytest.mark.req("CH-65")),
         pytest.param("permission_denied", "PERMISSION_DENIED", 403, "never", marks=pytest.mark.req("CH-65")),
     ],
@@ -71,8 +72,8 @@ def test_a_condition_has_this_code_and_advice(name: str, code: str, http: int, r
 
 
 def test_there_is_no_condition_without_a_row_above() -> None:
-    """The table of codes is complete: thirteen conditions answer with one."""
-    assert len(CONDITIONS) == 13
+    """The table of codes is complete: fourteen conditions answer with one."""
+    assert len(CONDITIONS) == 14
 
 
 @pytest.mark.req("TQ-147", "TQ-148", "TQ-149", "CH-65")

@@ -167,9 +167,9 @@ def test_a_message_has_these_fields_and_no_others(expected: dict[str, str]) -> N
 
 
 def test_the_tables_above_name_every_message() -> None:
-    """No message exists that the contract does not list."""
+    """No message exists that the contract does not list, but for the rows, which are sent to nobody."""
     listed = {name for parameters in SHAPES for table in parameters.values for name in names(table)}
-    assert listed == set(messages(*FILES))
+    assert listed == {name for name in messages(*FILES) if not name.endswith("Row")}
 
 
 def names(table: object) -> list[str]:

@@ -72,8 +72,8 @@ def fill_message(method: Method, steps: list[tuple[str, Any]]) -> Any:
 def list_cases() -> Iterator[Any]:
     for name in system_names():
         system = load_system(name)
-        if all(each.record is None for each in system.lifecycles.values()):
-            continue  # It is kept in memory alone, where any text can be.
+        if all(each.storage is None for each in system.lifecycles.values()):
+            continue  # By default it is kept in memory, where any text can be.
         for service in system.services.values():
             for method in service.methods:
                 descriptor = cast("Descriptor", method.request.DESCRIPTOR)

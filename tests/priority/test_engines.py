@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,8 +10,8 @@ import pytest
 
 from generated.priority.system import SYSTEM
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.stores.postgres.schema.roles import prepare
-from tests.orchestrator.conftest import make_database
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.postgres_clusters import ServiceDatabases
 from tests.support.priority.stack import (
     BRISK,
     Node,
@@ -26,13 +25,16 @@ from tests.support.priority.stack import (
 
 ENGINES = ("memory", "postgres", "sqlite")
 DURABLE = ("postgres", "sqlite")
+WAITING = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+)
 
 
 class OnEngine(Stack):
     """Processes of the deployment of an engine, without a Redis; the database is that of their own role."""
 
-    def __init__(self, logs: Path, engine: str, postgres: EmbeddedPostgres) -> None:
-        database = prepare_database(postgres) if engine == "postgres" else ""
+    def __init__(self, logs: Path, engine: str, databases: ServiceDatabases) -> None:
+        database = databases.make() if engine == "postgres" else ""
         super().__init__(Servers("", database, redis=Path()), logs)
         self._engine, self._file = engine, logs / "tasks.db"
 
@@ -52,20 +54,18 @@ class OnEngine(Stack):
         return self.queue(self.begin("api", **settings))
 
 
-def prepare_database(postgres: EmbeddedPostgres) -> str:
-    """Create a database with the tables of the tasks; return its address for the role of the service."""
-    owner = make_database(postgres)
-    service = postgres.service_url_of(owner.rpartition("/")[2])
-    asyncio.run(prepare(owner, service, "priority/postgres"))
-    return service
+@pytest.fixture(scope="module")
+def databases(postgres: EmbeddedPostgres) -> ServiceDatabases:
+    """Databases for tasks, as the role of the service has them."""
+    return ServiceDatabases(postgres, "priority/postgres")
 
 
 @pytest.fixture(scope="module", params=ENGINES)
 def queue(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, postgres: EmbeddedPostgres
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, databases: ServiceDatabases
 ) -> Iterator[Queue]:
     """A queue on each engine. Each test uses a capability of its own, so that it gets only its own tasks."""
-    with OnEngine(tmp_path_factory.mktemp(request.param), request.param, postgres) as stack:
+    with OnEngine(tmp_path_factory.mktemp(request.param), request.param, databases) as stack:
         yield stack.begin_api(LOW_TO_MEDIUM_SECONDS="1", MEDIUM_TO_HIGH_SECONDS="1")
 
 
@@ -138,9 +138,9 @@ def test_a_task_changes_hands_when_its_worker_is_lost(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("engine", DURABLE)
-def test_accepted_tasks_outlive_the_process(engine: str, tmp_path: Path, postgres: EmbeddedPostgres) -> None:
+def test_accepted_tasks_outlive_the_process(engine: str, tmp_path: Path, databases: ServiceDatabases) -> None:
     """Killed with tasks that wait and one that runs; its lease, and all of them, are there afterwards."""
-    with OnEngine(tmp_path, engine, postgres) as stack:
+    with OnEngine(tmp_path, engine, databases) as stack:
         queue = stack.begin_api()
         ids = [queue.submit() for _ in range(5)]
         worker = queue.register()
@@ -152,9 +152,9 @@ def test_accepted_tasks_outlive_the_process(engine: str, tmp_path: Path, postgre
         assert queue.status(claimed["task_id"]) == "completed"
 
 
-def test_a_killed_worker_loses_no_task_in_a_database(tmp_path: Path, postgres: EmbeddedPostgres) -> None:
+def test_a_killed_worker_loses_no_task_in_a_database(tmp_path: Path, databases: ServiceDatabases) -> None:
     """It has the store itself. What it ran is run again by the one that follows, and each task ends once."""
-    with OnEngine(tmp_path, "postgres", postgres) as stack:
+    with OnEngine(tmp_path, "postgres", databases) as stack:
         queue = stack.begin_api(WORKER_DEAD_SECONDS="1")
         worker = stack.begin("worker")
         ids = [queue.submit("sleep", parameters={"seconds": 0.2}, max_retries=9) for _ in range(20)]
@@ -165,8 +165,25 @@ def test_a_killed_worker_loses_no_task_in_a_database(tmp_path: Path, postgres: E
         wait_until(lambda: {queue.status(each) for each in ids} == {"completed"}, "all have ended")
 
 
-def test_two_processes_never_claim_the_same_task(tmp_path: Path, postgres: EmbeddedPostgres) -> None:
-    with OnEngine(tmp_path, "postgres", postgres) as stack:
+def test_a_report_waits_for_whoever_has_the_row(tmp_path: Path, databases: ServiceDatabases) -> None:
+    """A claim that comes too late for a task has its row until it ends; here a session at the shell does."""
+    with OnEngine(tmp_path, "postgres", databases) as stack, Sql(stack.servers.database_url) as shell:
+        queue = stack.begin_api()
+        queue.submit()
+        worker = queue.register()
+        task = queue.claim(worker)
+        shell.run("BEGIN; SELECT FROM tasks FOR UPDATE")
+        with ThreadPoolExecutor(1) as pool, Sql(stack.servers.database_url) as other:
+            report = pool.submit(queue.complete, worker, task)
+            wait_until(lambda: report.done() or other.value(WAITING), "it waits for the row")
+            assert not report.done()
+            shell.run("ROLLBACK")
+            report.result()
+        assert queue.status(task["task_id"]) == "completed"
+
+
+def test_two_processes_never_claim_the_same_task(tmp_path: Path, databases: ServiceDatabases) -> None:
+    with OnEngine(tmp_path, "postgres", databases) as stack:
         queues = [stack.begin_api() for _ in range(2)]
         ids = [queues[0].submit() for _ in range(60)]
         workers = [(queue, queue.register(capacity=30)) for queue in queues for _ in range(2)]

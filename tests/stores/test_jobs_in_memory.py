@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from generated.taskqueue.lifecycle import JOB
 from generated.taskqueue.messages import CANCELED, DONE, FAILED, QUEUED, RUNNING
+from generated.taskqueue.records import JobRecord
 from generated.taskqueue.system import SYSTEM
-from handlers.taskqueue.job import JobRecord
 from runtime.call.conditions import Condition
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import Transitioned
@@ -54,7 +54,7 @@ class Fixture:
 
     async def add(self, key: str = "x") -> JobRecord:
         call = make_call(self.world, caller="gateway", lines=self.lines)
-        return (await self.store.create(JobRecord(key, b"", "t"), call)).record
+        return (await self.store.create(JobRecord(job_id=key, job_type="t"), call)).record
 
     async def move(
         self, source: int, target: int, key: str = "x", caller: str = "", **given: str
@@ -153,7 +153,7 @@ async def test_the_store_stamps_and_nobody_else() -> None:
     """Each stamp is the store's time at its transition; what a record brings along is overwritten."""
     fixture = Fixture()
     call = make_call(fixture.world, caller="gateway")
-    forged = JobRecord("x", b"", "t", status=DONE, created_at_ms=1, started_at_ms=0)
+    forged = JobRecord(job_id="x", job_type="t", status=DONE, created_at_ms=1, started_at_ms=0)
     await fixture.store.create(forged, call)
     fixture.world.wall_ms += 10
     await fixture.move(QUEUED, RUNNING)
@@ -239,7 +239,9 @@ async def test_an_entity_is_created_once_and_by_its_creators() -> None:
     with pytest.raises(GuardBreach, match="exists already"):
         await fixture.add()
     with pytest.raises(Condition, match="only gateway may create a job"):
-        await fixture.store.create(JobRecord("y", b"", "t"), make_call(fixture.world, caller="coordinator"))
+        await fixture.store.create(
+            JobRecord(job_id="y", job_type="t"), make_call(fixture.world, caller="coordinator")
+        )
     assert await fixture.store.get("y") is None
 
 

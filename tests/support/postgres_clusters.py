@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+import asyncpg
+
 from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.stores.postgres.schema.roles import prepare
 
 SHARED = {"fsync": "off", "max_connections": "300", "shared_buffers": "64MB"}
 """Settings of a server whose data need not survive a crash of the machine."""
@@ -59,3 +64,32 @@ class Clusters:
             yield server
         finally:
             server.remove()
+
+
+class ServiceDatabases:
+    """Databases with the schema of a series, as the role of its service has them: copies of the first."""
+
+    def __init__(self, server: EmbeddedPostgres, series: str) -> None:
+        self._server = server
+        self._series = series
+        self._first = ""
+
+    def make(self) -> str:
+        """Make an empty one; return its address for the role of the service."""
+        return asyncio.run(self._make())
+
+    async def _make(self) -> str:
+        server = self._server
+        if not self._first:
+            self._first = await self._create()
+            await prepare(server.url_of(self._first), server.service_url_of(self._first), self._series)
+        return server.service_url_of(await self._create(f"TEMPLATE {self._first}"))
+
+    async def _create(self, how: str = "") -> str:
+        name = f"test_{uuid.uuid4().hex}"
+        connection = await asyncpg.connect(self._server.url)
+        try:
+            await connection.execute(f"CREATE DATABASE {name} {how} {QUICKLY}")
+        finally:
+            await connection.close()
+        return name

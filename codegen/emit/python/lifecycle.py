@@ -52,6 +52,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         "records": sorted(
             [*(f"{to_camel_case(name)}Record" for name in select_stored_entities(spec)), *nested]
         ),
+        "stored": select_stored_entities(spec),
         "literals": lambda entity, values: _format_literals(spec, entity, values),
         "field_types": lambda entity: describe_fields(spec, entity.record),
         "bucket_table": lambda name, entity: _render_bucket(spec, name, entity),

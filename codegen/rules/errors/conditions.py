@@ -70,7 +70,7 @@ def describe_role_need(spec: Spec, role: Role) -> str | None:
     if role == "lease_lost":
         return " where entities are leased" if any(entity.lease for entity in stored) else None
     if role == "store_unavailable":
-        return " where a server keeps entities" if stored else None
+        return " where a server keeps entities" if stored or spec.moved_to else None
     if role == "store_full":
         return " where Redis keeps entities" if any(entity.in_redis for entity in stored) else None
     if role == "lease_stale":

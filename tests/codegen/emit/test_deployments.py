@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from codegen.emit.postgres import postgres_files
 from codegen.language.deployments import DeploymentsFile
 from codegen.source.spec import Spec
-from tests.support.codegen.specs import FOLDERS, spec
+from tests.support.codegen.specs import FOLDERS, spec, texts
 
 BAKERY, NURSERY = (next(each for each in FOLDERS if each.endswith(name)) for name in ("bakery", "nursery"))
 
@@ -29,3 +30,38 @@ def test_the_variables_of_another_engine_are_not_needed() -> None:
         for each in moved.deployments.root.values():
             assert set(variables) <= set(moved.unneeded_variables(each))
             assert moved.unneeded_variables(each) == sorted(moved.unneeded_variables(each))
+
+
+def test_the_servers_follow_from_the_engine() -> None:
+    """Of a deployment that names an engine and no servers; one that names servers has those."""
+    of = spec("spec/priority")
+    own, moved = (of.deployments.root[name] for name in ("local", "postgres"))
+    assert of.servers_of(own) == own.servers == {"redis": "REDIS_URL", "postgres": "DATABASE_URL"}
+    assert of.servers_of(moved) == {"postgres": "DATABASE_URL"}
+    for name in ("memory", "sqlite"):
+        assert of.servers_of(of.deployments.root[name]) == {}
+    named = moved.model_copy(update={"servers": {"postgres": "OTHER_URL"}})
+    assert of.servers_of(named) == {"postgres": "OTHER_URL"}
+
+
+def test_a_node_reads_the_variables_of_its_engine() -> None:
+    """Nobody else does, unless the entities are there anyway."""
+    of = spec("spec/queuey")
+    reading = {
+        name for name, row in of.deployments.root.items() if "DATABASE_URL" in of.variables_of(row, "queue")
+    }
+    assert reading == {name for name, row in of.deployments.root.items() if row.engine == "postgres"}
+    assert of.unneeded_variables(of.deployments.root["postgres"]) == ["DB_PATH"]
+
+
+def test_artefacts_of_two_places_do_not_mix() -> None:
+    """The history that an outbox writes stays as it is beside the tables of a deployment that has moved."""
+    found = texts(postgres_files.emit, spec("spec/priority"))
+    own, moved = (found[f"generated/priority/{folder}/schema.sql"] for folder in ("sql", "postgres"))
+    assert "CREATE TABLE task_changes" in own
+    assert "CREATE TABLE tasks" not in own
+    assert "CREATE TABLE tasks" in moved
+    assert "task_changes" not in moved
+    assert not [
+        path for path in texts(postgres_files.emit, spec("spec/orchestrator")) if "/postgres/" in path
+    ]

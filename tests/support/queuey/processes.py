@@ -23,9 +23,12 @@ PATIENCE_S = 90.0
 class Process:
     """One node. It keeps its ports when it is started again."""
 
-    def __init__(self, folder: Path, node: str, name: str, settings: dict[str, str]) -> None:
+    def __init__(
+        self, folder: Path, node: str, name: str, settings: dict[str, str], deployment: str = "local"
+    ) -> None:
         self._log = folder / f"{name}.log"
         self._node = node
+        self._deployment = deployment
         self._settings = {"MDNS_ENABLED": "false", **settings}
         self._start = 0
         self.process: forked_nodes.Process | None = None
@@ -35,9 +38,8 @@ class Process:
         """Start it; return before it is ready."""
         self._start = self._log.stat().st_size if self._log.exists() else 0
         environ = {**os.environ, **self._settings}
-        self.process = forked_nodes.start(
-            "queuey", "runtime.serve", [f"queuey.local.{self._node}"], environ, self._log, self._log
-        )
+        name = f"queuey.{self._deployment}.{self._node}"
+        self.process = forked_nodes.start("queuey", "runtime.serve", [name], environ, self._log, self._log)
         return self
 
     def wait(self) -> Self:

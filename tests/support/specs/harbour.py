@@ -66,7 +66,7 @@ def write_spec(
         data = quick_yaml.read(path.read_text(encoding="utf-8").replace("harbour", name))
         if path.stem == "lifecycle":
             if at_once:
-                del data["entities"]["barge"]["transitions"]["look"]["takes"]
+                del data["entities"]["barge"]["transitions"]["look"]["from_request"]
             seamarks = {each: data["entities"].pop(each) for each in ("lamp", "buoy")}
             data = {"entities": {**_rename(data["entities"], names), **seamarks}}
         if path.stem == "types":

@@ -10,16 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generated.taskqueue.lifecycle import ENTRY
 from generated.taskqueue.messages import (
     DequeueJobRequest,
     DequeueJobResponse,
     EnqueueJobRequest,
     RemoveJobIfPresentRequest,
 )
+from generated.taskqueue.records import EntryRecord
+from generated.taskqueue.system import SYSTEM
 from handlers.taskqueue.queue import Queue
 from runtime.call import Call
 from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.simulation import SimulatedWorld, simulate
+from runtime.stores.memory import MemoryStore
 from tests.runtime.hand_world import Lines
 
 STEPS = st.lists(
@@ -33,7 +38,8 @@ class Fixture:
     def __init__(self, world: SimulatedWorld) -> None:
         self.world = world
         self.lines = Lines()
-        self.queue = Queue(world)
+        self.entries: MemoryStore[EntryRecord] = MemoryStore(SYSTEM, ENTRY, EntryRecord, world, Metrics())
+        self.queue = Queue(self.entries, world)
 
     def call(self, seconds: float | None = None) -> Call:
         deadline = None if seconds is None else self.world.monotonic() + seconds
@@ -141,6 +147,35 @@ def test_a_pop_is_logged() -> None:
         await fixture.pop()
         (line,) = fixture.lines.read_back("job_dequeued")
         assert (line["job_id"], line["worker_id"], line["level"]) == ("a", "w", "INFO")
+
+    simulate(scenario)
+
+
+def test_an_entry_has_no_lines_of_its_own() -> None:
+    """What the queue keeps is an entity that is not logged: a pop has its line, the rest has none."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        await fixture.enqueue("a", "b")
+        await fixture.remove("a")
+        await fixture.pop()
+        assert [line["event"] for line in fixture.lines.read_back()] == ["job_dequeued"]
+
+    simulate(scenario)
+
+
+def test_a_queue_goes_on_where_another_ended() -> None:
+    """A queue over the same store has the same jobs in the same order, and adds to them at the tail."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        await fixture.enqueue(*map(str, range(1200)))
+        await fixture.pop()
+        await fixture.remove("1")
+        fixture.queue = Queue(fixture.entries, world)
+        assert await asyncio.gather(fixture.enqueue("2"), fixture.enqueue("last"), fixture.remove("3"))
+        left = [(await fixture.pop()).job_id for _ in range(1198)]
+        assert left == ["2", *map(str, range(4, 1200)), "last"]
 
     simulate(scenario)
 

@@ -279,13 +279,17 @@ class PostgresLeases(PostgresRenewals[Record]):
         for place, each in enumerate(settlements):
             try:
                 edges[each.edge] = self._admit_settlement(each, call)
-                await self._access(self._codec.as_key(each.key), call)
-            except (Failure, GuardBreach, Unstorable) as error:
+            except (Failure, GuardBreach) as error:
                 outcomes[place] = error
                 continue
             key = self._codec.as_key(each.key)
             if not self._codec.is_key(key):
                 outcomes[place] = Lost("lost")
+                continue
+            try:
+                await self._access(key, call)
+            except (Failure, GuardBreach, Unstorable) as error:
+                outcomes[place] = error
                 continue
             if key in keys:  # A second settlement of one entity comes after the first.
                 rounds.append({})

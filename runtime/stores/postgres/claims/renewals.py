@@ -32,10 +32,9 @@ class PostgresRenewals(PostgresSettlements[Record]):
         if self._rules.lease is None:
             raise GuardBreach(f"a {self._entity} has no lease")
         codec = self._codec
-        if not self._is_timeless:
-            for key, _ in held:
-                await self._access(codec.as_key(key))
         known = [(key, lease) for key, lease in held if codec.is_key(key)]
+        for key, _ in () if self._is_timeless else known:
+            await self._access(codec.as_key(key))
         actor = sorted(self._rules.entering.actors)[0] if self._rules.entering else ""
         given = self._lease_columns(known) | {"actor": actor, "seconds": seconds}
         rows = await self._answer(self._run("renew", **given)) if known else ()

@@ -50,7 +50,9 @@ def find_table(text: str, column: str) -> dict[str, Row]:
 @pytest.mark.req("TQ-176", "TQ-177")
 def test_endpoints_are_those_of_the_contract() -> None:
     """DNS name, service, bind host and port of each node are in the table, and the worker has none."""
-    first, second = [rows for rows in parse_tables(render(spec("spec/taskqueue"))) if "DNS name" in rows[0]]
+    first, second, _ = [
+        rows for rows in parse_tables(render(spec("spec/taskqueue"))) if "DNS name" in rows[0]
+    ]
     found = {
         row["DNS name"]: (row["Service"], row["Bind host"], row["Port"], row["Inbound RPC"]) for row in first
     }
