@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
-from types import CodeType, FunctionType
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from runtime.embedded.postgres import EmbeddedPostgres
+from tests.support.deployments.used_names import iter_used_names
 from tests.support.postgres_clusters import ServiceDatabases
 from tests.support.queuey.in_process_queue import House
 
@@ -24,23 +23,9 @@ OF_ITS_CLOCK = frozenset(("world",))
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that asks a queue by its API alone on each deployment, and the others on a file."""
     if "house" in metafunc.fixturenames:
-        names = {*_iter_names(metafunc.function, set())}
+        names = {*iter_used_names(metafunc.function)}
         most = 1 if names & OF_THE_FILE else 2 if names & OF_ITS_CLOCK else len(DEPLOYMENTS)
         metafunc.parametrize("deployment", DEPLOYMENTS[:most])
-
-
-def _iter_names(function: Callable[..., Any], seen: set[str]) -> Iterator[str]:
-    """Iterate over the names that a test uses, also in the functions of its module that it calls."""
-    pending: list[CodeType] = [function.__code__]
-    while pending:
-        code = pending.pop()
-        yield from code.co_names
-        pending += [each for each in code.co_consts if isinstance(each, CodeType)]
-        for name in {*code.co_names} - seen:
-            seen.add(name)
-            called = function.__globals__.get(name)
-            if isinstance(called, FunctionType) and called.__module__ == function.__module__:
-                yield from _iter_names(called, seen)
 
 
 @pytest.fixture(scope="session")
