@@ -10,7 +10,7 @@ from codegen.language.base import Doc, LowerName, MethodRef, Part, Positive, Upp
 
 ServiceName = Annotated[str, StringConstraints(pattern=r"^_[A-Za-z0-9:-]{1,62}\._(tcp|udp)\.local\.$")]
 Carrier = Literal["grpcio", "direct"]
-Engine = Literal["memory", "postgres", "sqlite"]
+Engine = Literal["memory", "postgres", "redis", "sqlite"]
 Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*(ms|s|m)$")]
 
 
@@ -205,7 +205,8 @@ class Deployment(Part):
         description="Store engine of all entities in this deployment; by default each is kept as its "
         "`kept_in` has it. `memory` keeps them in one process and loses them with it; `sqlite` keeps them in "
         "the file that the variable DATABASE_PATH names, which one process owns; `postgres` keeps them in "
-        "the database that the variable DATABASE_URL names.",
+        "the database that the variable DATABASE_URL names, and `redis` on the server that REDIS_URL names, "
+        "with a prefix of all keys by REDIS_KEY_PREFIX where there is such a variable.",
     )
     servers: dict[Literal["postgres", "redis", "s3"], UpperName] = Field(
         default={},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
@@ -216,11 +217,26 @@ class KeptInSqlite(StoredWords):
         return {}
 
 
+class KeptInRedisByDefault(KeptInRedis):
+    """Entities in Redis under names that the engine chooses, where a deployment says so."""
+
+    url: UpperName = "REDIS_URL"
+    prefix: UpperName | None = "REDIS_KEY_PREFIX"
+    hash: str = ""
+    sequence: str = ""
+    stored: StoredWords = StoredWords()
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What it says about the meaning of entities, for any store."""
+        return self.stored.words
+
+
 _STORES = ("postgres", "redis", "sqlite", "s3")
 _TABLES = {"table": "{entity}s", "history": "{entity}_history"}
 DEFAULTS: dict[str, dict[str, str]] = {"postgres": _TABLES, "sqlite": _TABLES}
 """Names in each store where a spec leaves it to us to choose them, which it does by naming no table."""
-NAMED: dict[str, type[Any]] = {"postgres": Kept, "sqlite": KeptInSqlite}
+NAMED = ("postgres", "redis", "sqlite")
 """Engines that keep entities of any spec under default names, where a deployment says so."""
 
 
@@ -233,16 +249,27 @@ def fill_names(entity: str, keeping: Keeping) -> Keeping:
     return keeping.model_copy(update=unsaid)
 
 
-def keep_in(engine: str, entity: str, keeping: Keeping | None) -> Keeping | None:
+def keep_in(
+    engine: str, entity: str, keeping: Keeping | None, variables: Collection[str] = ()
+) -> Keeping | None:
     """Return how an engine keeps an entity of which a spec says how another does: with the same words.
 
-    An engine without names of its own, such as memory, keeps it as it is.
+    An engine without names of its own, such as memory, keeps it as it is. Keys in Redis have a prefix where
+    there is a variable for it.
     """
     if keeping is not None and keeping.store == engine:
         return keeping
     words = keeping.words if keeping is not None else {}
-    kind = NAMED.get(engine)
-    return kind(store=engine, **_name_defaults(entity, engine), **words) if kind else None
+    match engine:
+        case "postgres":
+            return Kept(store="postgres", **_name_defaults(entity, engine), **words)
+        case "sqlite":
+            return KeptInSqlite(store="sqlite", **_name_defaults(entity, engine), **words)
+        case "redis":
+            found = KeptInRedisByDefault(store="redis", stored=StoredWords(**words))
+            return found if found.prefix in variables else found.model_copy(update={"prefix": None})
+        case _:
+            return None
 
 
 def _name_defaults(entity: str, store: str) -> dict[str, Any]:

@@ -226,7 +226,9 @@ class Spec:
 
     def _place(self, engine: str) -> Spec:
         entities = {
-            name: row.model_copy(update={"kept_in": keep_in(engine, name, row.kept_in)})
+            name: row.model_copy(
+                update={"kept_in": keep_in(engine, name, row.kept_in, self.environment.variables)}
+            )
             for name, row in self.lifecycle.entities.items()
         }
         return replace(self, lifecycle=self.lifecycle.model_copy(update={"entities": entities}))

@@ -1,6 +1,6 @@
 """Deployments of orchestrator: the components, command, listeners and healthcheck of each node.
 
-Generated from spec/orchestrator (sha256:2ccd8c42651808d5). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:8efb61d345cb3640). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -265,9 +265,82 @@ SQLITE: Final = Deployment(
 """API and worker in one process that keeps its jobs in a SQLite file, where no database server is wanted.
 Clients on the same machine need no proof."""
 
+REDIS: Final = Deployment(
+    name="redis",
+    in_process=True,
+    engine="redis",
+    unneeded=frozenset(("DATABASE_URL",)),
+    ingress=("api",),
+    nodes={
+        "api": Node(
+            name="api",
+            hosts=("api",),
+            serves=("JobsService", "OperatorService"),
+            variables=(
+                "LOG_LEVEL",
+                "DATABASE_URL",
+                "REDIS_URL",
+                "REDIS_KEY_PREFIX",
+                "API_PORT",
+                "GRPC_PORT",
+                "MAX_PAYLOAD_BYTES",
+                "IDEMPOTENCY_STRICT",
+                "CREATED_GRACE_SECONDS",
+                "CREATED_SWEEP_SECONDS",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "ACCEPTED_TOKENS",
+            ),
+            command="python -m runtime.serve orchestrator.redis.api",
+            healthcheck=Healthcheck("http", "127.0.0.1:${API_PORT}/readyz", 1000),
+            bind_host="127.0.0.1",
+            port_variable="GRPC_PORT",
+            anonymous="client",
+            http=Listener("127.0.0.1", "API_PORT", anonymous="client"),
+        ),
+        "worker": Node(
+            name="worker",
+            hosts=("worker", "reaper", "scheduler"),
+            serves=(),
+            variables=(
+                "LOG_LEVEL",
+                "DATABASE_URL",
+                "REDIS_URL",
+                "REDIS_KEY_PREFIX",
+                "WORKER_PORT",
+                "WORKER_ID",
+                "WORKER_CONCURRENCY",
+                "JOB_HANDLERS",
+                "POLL_INTERVAL_MS",
+                "LEASE_SECONDS",
+                "LEASE_RENEW_SECONDS",
+                "JOB_TIMEOUT_SECONDS",
+                "SHUTDOWN_GRACE_SECONDS",
+                "MAX_RETRIES",
+                "BACKOFF_BASE_SECONDS",
+                "BACKOFF_MAX_SECONDS",
+                "REAPER_INTERVAL_SECONDS",
+                "SCHEDULER_INTERVAL_SECONDS",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "ACCEPTED_TOKENS",
+            ),
+            command="python -m runtime.serve orchestrator.redis.worker",
+            healthcheck=Healthcheck("http", "127.0.0.1:${WORKER_PORT}/readyz", 1000),
+            http=Listener("127.0.0.1", "WORKER_PORT"),
+        ),
+    },
+    servers={"redis": "REDIS_URL"},
+)
+"""As on one machine, with the jobs in a Redis of its own unless REDIS_URL names one. Clients on the same
+machine need no proof."""
+
 DEPLOYMENTS: Final[Mapping[str, Deployment]] = {
     "local": LOCAL,
     "compose": COMPOSE,
     "memory": MEMORY,
     "sqlite": SQLITE,
+    "redis": REDIS,
 }

@@ -1,6 +1,6 @@
 """Environment of orchestrator: its variables, and the settings that each component reads from them.
 
-Generated from spec/orchestrator (sha256:2ccd8c42651808d5). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:8efb61d345cb3640). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,18 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         type="data_path",
         meaning="The database file, where a deployment keeps its jobs in one.",
         default="orchestrator.db",
+    ),
+    "REDIS_URL": Variable(
+        name="REDIS_URL",
+        type="url",
+        meaning="The Redis server, where a deployment keeps its jobs in one, as redis://user:password@host:port.",
+        required=True,
+    ),
+    "REDIS_KEY_PREFIX": Variable(
+        name="REDIS_KEY_PREFIX",
+        type="string",
+        meaning="Prefix of every key; with a hash tag, as {name}:, all keys are in one slot of a cluster.",
+        default="",
     ),
     "API_PORT": Variable(
         name="API_PORT",

@@ -1,6 +1,6 @@
 """Storage of orchestrator by the engines that a deployment names instead of those in its lifecycle.
 
-Generated from spec/orchestrator (sha256:2ccd8c42651808d5). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:8efb61d345cb3640). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,44 @@ from typing import Final
 from generated.orchestrator.messages import (
     CREATED,
     DEAD,
+    JOB_STATE_UNSPECIFIED,
     QUEUED,
     RETRY,
     RUNNING,
     SUCCESS,
 )
-from runtime.model.lifecycles import KeptInSqlite, Storage
+from runtime.model.lifecycles import KeptInRedis, KeptInSqlite, Remembered, Storage
 
 STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
     {
+        "redis": Frozen(
+            {
+                "job": KeptInRedis(
+                    url="REDIS_URL",
+                    prefix="REDIS_KEY_PREFIX",
+                    words=Frozen(
+                        {
+                            "state": Frozen(
+                                {
+                                    JOB_STATE_UNSPECIFIED: "JOB_STATE_UNSPECIFIED",
+                                    CREATED: "CREATED",
+                                    QUEUED: "QUEUED",
+                                    RUNNING: "RUNNING",
+                                    SUCCESS: "SUCCESS",
+                                    RETRY: "RETRY",
+                                    DEAD: "DEAD",
+                                }
+                            ),
+                        }
+                    ),
+                    unique=Frozen(
+                        {
+                            "idempotency_key": Remembered(),
+                        }
+                    ),
+                ),
+            }
+        ),
         "sqlite": Frozen(
             {
                 "job": KeptInSqlite(

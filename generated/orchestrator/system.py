@@ -1,6 +1,6 @@
 """All tables of orchestrator for the engine.
 
-Generated from spec/orchestrator (sha256:2ccd8c42651808d5). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:8efb61d345cb3640). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="orchestrator",
-    digest="2ccd8c42651808d5a2dee482ac0ce35bca9429a70df2ad366933ccc49e0d0b44",
+    digest="8efb61d345cb3640daa2628aac06a21c2e8ff4cf486a7d7e2a34b94f3adad391",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

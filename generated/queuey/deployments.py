@@ -1,6 +1,6 @@
 """Deployments of queuey: the components, command, listeners and healthcheck of each node.
 
-Generated from spec/queuey (sha256:65eead736a25b8d5). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:f96daff75ec57f51). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -215,6 +215,112 @@ MEMORY: Final = Deployment(
 )
 """As on one machine, with the jobs in the memory of the queue. They are gone when it stops; what runners
 have stored is not."""
+
+REDIS: Final = Deployment(
+    name="redis",
+    in_process=False,
+    engine="redis",
+    unneeded=frozenset(("DB_PATH",)),
+    ingress=("queue", "store"),
+    nodes={
+        "queue": Node(
+            name="queue",
+            hosts=("queue",),
+            serves=("QueueService",),
+            variables=(
+                "LOG_LEVEL",
+                "HOST",
+                "PORT",
+                "GRPC_PORT",
+                "DB_PATH",
+                "REDIS_URL",
+                "REDIS_KEY_PREFIX",
+                "ABANDONED_AGE",
+                "MAX_ATTEMPTS",
+                "SWEEP_INTERVAL",
+                "STARTUP_GRACE",
+                "MAX_BODY_BYTES",
+                "REQUIRE_RUNNER_ID",
+                "MDNS_ENABLED",
+                "DEPLOYMENT_NAME",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "ACCEPTED_TOKENS",
+            ),
+            command="python -m runtime.serve queuey.redis.queue",
+            healthcheck=Healthcheck("http", "127.0.0.1:${PORT}/readyz", 1000),
+            bind_host="${HOST}",
+            port_variable="GRPC_PORT",
+            http=Listener("${HOST}", "PORT"),
+            announced=Announced(
+                "_serval:queue._tcp.local.", "_serval-queue._tcp.local.", "MDNS_ENABLED", "DEPLOYMENT_NAME"
+            ),
+        ),
+        "store": Node(
+            name="store",
+            hosts=("store",),
+            serves=("StoreService",),
+            variables=(
+                "LOG_LEVEL",
+                "HOST",
+                "MDNS_ENABLED",
+                "DEPLOYMENT_NAME",
+                "STORE_PORT",
+                "STORE_PATH",
+                "MAX_BLOB_BYTES",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "ACCEPTED_TOKENS",
+            ),
+            command="python -m runtime.serve queuey.redis.store",
+            healthcheck=Healthcheck("http", "127.0.0.1:${STORE_PORT}/readyz", 1000),
+            http=Listener("${HOST}", "STORE_PORT"),
+            announced=Announced(
+                "_serval:storage._tcp.local.",
+                "_serval-storage._tcp.local.",
+                "MDNS_ENABLED",
+                "DEPLOYMENT_NAME",
+            ),
+        ),
+        "runner": Node(
+            name="runner",
+            hosts=("runner",),
+            serves=(),
+            variables=(
+                "LOG_LEVEL",
+                "ABANDONED_AGE",
+                "MDNS_ENABLED",
+                "DEPLOYMENT_NAME",
+                "QUEUE_ADDR",
+                "STORE_URL",
+                "RUNNER_PORT",
+                "RUNNER_ID",
+                "RUNNER_CONCURRENCY",
+                "RUN_SECONDS",
+                "RUN_FUEL",
+                "RUN_MEMORY_BYTES",
+                "RUN_OUTPUT_BYTES",
+                "SHUTDOWN_GRACE_SECONDS",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "CALLER_TOKEN",
+                "ACCEPTED_TOKENS",
+            ),
+            command="python -m runtime.serve queuey.redis.runner",
+            healthcheck=Healthcheck("http", "127.0.0.1:${RUNNER_PORT}/readyz", 1000),
+            http=Listener("127.0.0.1", "RUNNER_PORT"),
+            finds={"STORE_URL": "store"},
+            upstreams={
+                "QUEUE_ADDR": "queue",
+            },
+        ),
+    },
+    servers={"redis": "REDIS_URL"},
+)
+"""As on one machine, with the jobs in a Redis of its own unless REDIS_URL names one."""
 
 POSTGRES: Final = Deployment(
     name="postgres",
@@ -437,6 +543,7 @@ nothing is announced. Callers prove themselves."""
 DEPLOYMENTS: Final[Mapping[str, Deployment]] = {
     "local": LOCAL,
     "memory": MEMORY,
+    "redis": REDIS,
     "postgres": POSTGRES,
     "compose": COMPOSE,
 }

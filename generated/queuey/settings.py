@@ -1,6 +1,6 @@
 """Environment of queuey: its variables, and the settings that each component reads from them.
 
-Generated from spec/queuey (sha256:65eead736a25b8d5). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:f96daff75ec57f51). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -47,6 +47,18 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         type="data_path",
         meaning="The database file.",
         default="queuey.db",
+    ),
+    "REDIS_URL": Variable(
+        name="REDIS_URL",
+        type="url",
+        meaning="The Redis server, where a deployment keeps its jobs in one, as redis://user:password@host:port.",
+        required=True,
+    ),
+    "REDIS_KEY_PREFIX": Variable(
+        name="REDIS_KEY_PREFIX",
+        type="string",
+        meaning="Prefix of every key; with a hash tag, as {name}:, all keys are in one slot of a cluster.",
+        default="",
     ),
     "DATABASE_URL": Variable(
         name="DATABASE_URL",

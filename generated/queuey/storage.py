@@ -1,6 +1,6 @@
 """Storage of queuey by the engines that a deployment names instead of those in its lifecycle.
 
-Generated from spec/queuey (sha256:65eead736a25b8d5). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:f96daff75ec57f51). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType as Frozen
 from typing import Final
 
-from runtime.model.lifecycles import Kept, Storage
+from generated.queuey.messages import ACTIVE, COMPLETED, FAILED, JOB_STATUS_UNSPECIFIED, PENDING
+from runtime.model.lifecycles import Kept, KeptInRedis, Remembered, Storage
 
 STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
     {
@@ -22,6 +23,32 @@ STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
                     history="job_history",
                     unique=("idempotency_key",),
                     folder="postgres",
+                ),
+            }
+        ),
+        "redis": Frozen(
+            {
+                "job": KeptInRedis(
+                    url="REDIS_URL",
+                    prefix="REDIS_KEY_PREFIX",
+                    words=Frozen(
+                        {
+                            "status": Frozen(
+                                {
+                                    JOB_STATUS_UNSPECIFIED: "job_status_unspecified",
+                                    PENDING: "pending",
+                                    ACTIVE: "active",
+                                    COMPLETED: "completed",
+                                    FAILED: "failed",
+                                }
+                            ),
+                        }
+                    ),
+                    unique=Frozen(
+                        {
+                            "idempotency_key": Remembered(),
+                        }
+                    ),
                 ),
             }
         ),

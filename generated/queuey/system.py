@@ -1,6 +1,6 @@
 """All tables of queuey for the engine.
 
-Generated from spec/queuey (sha256:65eead736a25b8d5). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:f96daff75ec57f51). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="65eead736a25b8d524054c15cb39f466249807b241f033c73c6976af1be46ec6",
+    digest="f96daff75ec57f5142ff291626b313c19279db9867363757c3c89a86cd5a0962",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -165,10 +165,11 @@ class Index(Struct, frozen=True):
 
 
 class Remembered(Struct, frozen=True):
-    """A field of which no two entities share a value for some time."""
+    """A field of which no two entities share a value, for some time or for ever."""
 
-    key: str
-    seconds: str
+    key: str = ""
+    """Empty where its name goes unsaid."""
+    seconds: str | None = None
 
 
 class Outbox(Struct, frozen=True):
@@ -190,8 +191,9 @@ class KeptInRedis(Struct, frozen=True):
 
     url: str
     prefix: str | None
-    hash: str
-    sequence: str
+    hash: str = ""
+    """Empty where no names are said; then there are none but those of the engine."""
+    sequence: str = ""
     types: Mapping[str, str] = field(default_factory=dict)
     """The type of each field of the record as the spec has it, `enum` where it is one."""
     optional: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""Deployments on other engines: the same handlers, lifecycle and interfaces without a database server."""
+"""Deployments on other engines: the same handlers, lifecycle and interfaces without PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,22 +11,30 @@ import pytest
 from generated.orchestrator.system import SYSTEM
 from tests.support.orchestrator.stack import SHORT, Node, new_key, post, submit, wait_until_final
 
-ENGINES = ("memory", "sqlite")
+ENGINES = ("memory", "redis", "sqlite")
 SETTINGS = {**SHORT, "MAX_RETRIES": "1"}
 
 
-def make_node(engine: str, folder: Path, **settings: str) -> Node:
-    """A node with everything in it, not started yet. There is no database server that it could use."""
+def make_node(engine: str, folder: Path, name: str = "api", **settings: str) -> Node:
+    """A node that is not started yet. There is no database server that it could use."""
     path = {"DATABASE_PATH": str(folder / "jobs.db")} if engine == "sqlite" else {}
-    return Node("api", "", folder, {**SETTINGS, **path, **settings}, deployment=engine)
+    return Node(name, "", folder, {**SETTINGS, **path, **settings}, deployment=engine)
 
 
 @pytest.fixture(scope="module", params=ENGINES)
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node on each engine."""
-    node = make_node(request.param, tmp_path_factory.mktemp(request.param))
-    yield node.start()
-    node.discard()
+    """The API of each engine, with all other nodes that it has."""
+    folder, settings = tmp_path_factory.mktemp(request.param), {}
+    if request.param == "redis":
+        url = request.getfixturevalue("redis_server").url
+        settings = {"REDIS_URL": url, "REDIS_KEY_PREFIX": f"{folder.name}:"}
+    names = SYSTEM.deployments[request.param].nodes
+    nodes = [make_node(request.param, folder, name, **settings).begin() for name in names]
+    for each in nodes:
+        each.wait()
+    yield next(each for each in nodes if each.name == "api")
+    for each in nodes:
+        each.discard()
 
 
 def list_ids(node: Node, **query: Any) -> list[str]:
@@ -36,7 +44,7 @@ def list_ids(node: Node, **query: Any) -> list[str]:
 
 
 def test_the_interfaces_are_those_of_the_system() -> None:
-    """Each has the endpoints and listeners of the deployment with a database server."""
+    """Each has the endpoints and listeners of the deployment with PostgreSQL."""
     own = SYSTEM.deployments["local"].nodes["api"]
     for engine in ENGINES:
         other = SYSTEM.deployments[engine].nodes["api"]

@@ -16,11 +16,11 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection import client as servers
 from tests.orchestrator.conftest import make_database
-from tests.support.deployments.used_names import iter_used_names
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.postgres_clusters import ServiceDatabases
 from tests.support.priority.postgres_queue import PostgresQueue, PostgresStack
 from tests.support.priority.stack import Queue, Servers, Stack
+from tests.support.selection.asked_names import find_asked_names
 
 NewServers = Callable[[], Servers]
 DEPLOYMENTS = ("local", "postgres")
@@ -37,7 +37,7 @@ _DATABASES = 16
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that asks a queue by its API alone on each deployment, and the others on Redis."""
     if "deployment" in metafunc.fixturenames:
-        names = {*iter_used_names(metafunc.function), *metafunc.fixturenames}
+        names = {*find_asked_names(metafunc.function), *metafunc.fixturenames}
         metafunc.parametrize("deployment", DEPLOYMENTS[:1] if names & OF_REDIS else DEPLOYMENTS)
 
 

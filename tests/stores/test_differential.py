@@ -16,7 +16,7 @@ from runtime.stores.contract import DELETION, CreateResult, LeaseProof, LeaseSet
 from runtime.stores.store import GuardBreach, NoSuchEntity
 from tests.runtime.hand_world import HandWorld, make_call
 from tests.support.deep import DEEP
-from tests.support.stores.engines import BY_CREATION, ENGINES, close_opened
+from tests.support.stores.engines import ENGINES, claims_by_creation, close_opened
 from tests.support.stores.lifecycles import ALL, COURIER
 from tests.support.stores.oracle import Oracle, Refusal
 from tests.support.stores.random_lifecycles import ACTORS, VARIABLES, draw_lifecycle
@@ -46,7 +46,8 @@ class Pair:
         self.store, self.couriers = open_store(lifecycle), open_store(COURIER)
         others: dict[str, Oracle] = {}
         self.oracle = Oracle(
-            *(lifecycle, self.worlds[1], variables, others, bound), by_creation=engine in BY_CREATION
+            *(lifecycle, self.worlds[1], variables, others, bound),
+            by_creation=claims_by_creation(engine, lifecycle, variables),
         )
         self.other = Oracle(COURIER, self.worlds[1], variables, others, bound)
         self.log: list[str] = []

@@ -10,13 +10,14 @@ import pytest
 from runtime.stores.contract import LeaseProof, LeaseSettlement
 from runtime.stores.store import GuardBreach
 from tests.support.stores.engine_time import in_time_of_engine, tick_s
-from tests.support.stores.engines import BY_CREATION, ENGINES
+from tests.support.stores.engines import BY_CREATION, ENGINES, claims_by_creation
 from tests.support.stores.lifecycles import COURIER, ERRAND, LETTER, PARCEL, PERMIT
 from tests.support.stores.records import (
     DONE,
     HELD,
     HIGH,
     LOW,
+    VARIABLES,
     WAITING,
     CourierRecord,
     ErrandRecord,
@@ -100,6 +101,18 @@ async def test_claims_of_one_time_go_by_key(shop: Shop) -> None:
     await store.create_many([PermitRecord(key=key) for key in "cab"], shop.call("client"))
     wanted = ["c", "a"] if shop.engine in BY_CREATION else ["a", "b"]
     assert keys(await store.claim("bob", 2, shop.call("runner"))) == wanted
+
+
+async def test_claims_of_one_millisecond_go_by_creation(shop: Shop) -> None:
+    """Entities of the same age are no rarity where ages are in milliseconds."""
+    store = shop.store(PARCEL)
+    for key in "cab":
+        await store.create(ParcelRecord(key=key), shop.call("client"))
+    wanted = ["c", "a", "b"] if claims_by_creation(shop.engine, PARCEL, VARIABLES) else ["a", "b", "c"]
+    assert keys(await store.claim("bob", 3, shop.call("runner"))) == wanted
+    shop.pass_s(11)
+    assert await store.run_due("abandon", shop.call("keeper"))
+    assert keys(await store.claim("bob", 3, shop.call("runner"))) == wanted
 
 
 async def test_an_unknown_priority_is_never_served(shop: Shop) -> None:

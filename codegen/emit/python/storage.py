@@ -28,9 +28,9 @@ def has_storage(spec: Spec) -> bool:
     return bool(spec.moved_to)
 
 
-def _list_entities(moved: Spec) -> dict[str, tuple[Entity, list[str], dict[str, str]]]:
-    """List the entities with their states, and what each state is called in the storage."""
+def _list_entities(moved: Spec) -> dict[str, tuple[Entity, list[str], dict[str, dict[str, str]]]]:
+    """List the entities with their states, and what the values of their enums are called."""
     return {
-        name: (row, list_states(moved, row), describe_fields(moved, row.record).words[row.status])
+        name: (row, list_states(moved, row), describe_fields(moved, row.record).words)
         for name, row in moved.lifecycle.entities.items()
     }

@@ -30,10 +30,21 @@ EVERYONE = ("everyone",)
 )
 def find_variable_added(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for name, row in iter_added(old.environment.variables, new.environment.variables):
-        verdict = Verdict.CONFIGURATION if row.required else None
-        yield SpecChange(
-            name, f"variable {name} is added, {_format_need(row)}", _get_variable_path(name), verdict=verdict
-        )
+        need, verdict = _format_need(row), None
+        if row.required:
+            is_read = _is_read_by_old_deployments(old, new, name)
+            verdict = Verdict.CONFIGURATION if is_read else None
+            need += "" if is_read else " where a deployment is added"
+        yield SpecChange(name, f"variable {name} is added, {need}", _get_variable_path(name), verdict=verdict)
+
+
+def _is_read_by_old_deployments(old: Spec, new: Spec, variable: str) -> bool:
+    """Whether a deployment that was there before reads a new variable."""
+    return any(
+        variable in new.variables_of(deployment, node)
+        for name, deployment, node, _ in new.nodes()
+        if name in old.deployments.root
+    )
 
 
 @kind("variable.removed", "A variable is gone.", Verdict.CONFIGURATION)

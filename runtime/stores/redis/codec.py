@@ -16,8 +16,9 @@ from runtime.model.lifecycles import Lifecycle
 from runtime.stores.contract import Record
 from runtime.stores.semantics.rules import Rules
 
-GIVEN, SIGNATURE = ".given", ".signature"
-"""Fields of a hash that are none of the record: what it was created with as one text, and its needs."""
+GIVEN, SIGNATURE, TURN = ".given", ".signature", ".turn"
+"""Fields of a hash that are none of the record: what it was created with as one text, its needs, and the
+microseconds of its creation where the record has milliseconds."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _ANY = "any"

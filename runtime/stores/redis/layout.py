@@ -139,6 +139,15 @@ class KeyLayout:
         return found
 
     @property
+    def has_turns(self) -> bool:
+        """Whether times in milliseconds need more to tell which of two entities came first."""
+        rules, lease = self.rules, self.rules.lease
+        is_coarse = (
+            lease is not None and lease.oldest_by in {*self.lifecycle.creation_stamps} - rules.instants
+        )
+        return is_coarse and self.kept is None and not rules.not_before
+
+    @property
     def held(self) -> Pattern:
         """The sets of what each owner has."""
         return self._held_pattern(self.lifecycle)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.model.lifecycles import Index, Lease
-from runtime.stores.redis.codec import SIGNATURE, HashCodec
+from runtime.stores.redis.codec import SIGNATURE, TURN, HashCodec
 from runtime.stores.redis.layout import KeyLayout
 from runtime.stores.redis.lua_text import concatenate, to_lua
 from runtime.stores.semantics.rules import Clock
@@ -104,6 +104,8 @@ class LuaIndexes:
         lease, entering = rules.lease, rules.entering
         assert lease is not None
         age = self._time(lease.oldest_by)
+        if layout.has_turns:
+            age = f"M.text((M.moment_at(r, {to_lua(lease.oldest_by)}) or 0) + (r[{to_lua(TURN)}] or 0))"
         if entering is None:
             return self._add("false", "nil", "nil")
         found = [self._is_in(entering.source)]

@@ -89,6 +89,7 @@ class LuaTable:
             "kinds": self._kinds(),
             "lease": self._lease(rules.lease) if rules.lease else None,
             "only": rules.lease.only if rules.lease and not rules.lease.holder else None,
+            "has_turns": layout.has_turns,
             "rank_field": rules.rank_field,
             "ranks": [{"key": each.key, "word": each.word, "part": each.part} for each in layout.ranks],
             "parts": {each.key: each.part for each in layout.ranks} if layout.has_needs else None,

@@ -20,6 +20,7 @@ from runtime.stores.contract import (
 from runtime.stores.redis.changes import Changes
 from runtime.stores.redis.codec import decode_json, parse_moment
 from runtime.stores.redis.maintenance import RedisMaintenance
+from runtime.stores.redis.metrics.census import RedisCensus
 from runtime.stores.redis.wakeups import RedisWakeups
 from runtime.stores.semantics.leases import equals
 from runtime.stores.semantics.rules import to_moment
@@ -41,6 +42,10 @@ class RedisStore(Changes[Record]):
         self._waiting = {}
         self._wakeups = RedisWakeups(self._server, self._layout.wake_up if self._rules.lease else None)
         self._maintenance = RedisMaintenance(self._server, self._entity, self._layout.trimming, self.trim)
+        if self._layout.kept is None:
+            # No metrics of a spec can name an index that has no name.
+            self._census = RedisCensus(self._server, self._lifecycle, self._layout)
+            self._metrics.add_census(self._census, self._census.refresh)
 
     async def open(self, log: Log) -> None:
         """Start to listen. A server that is away is waited for in the background."""

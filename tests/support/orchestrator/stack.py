@@ -168,12 +168,14 @@ class Node:
 
 
 class Stack:
-    """One database with processes around it."""
+    """One database with processes around it, or what a deployment with other settings has in its place."""
 
-    def __init__(self, database: str, logs: Path) -> None:
+    def __init__(self, database: str, logs: Path, deployment: str = "local", **settings: str) -> None:
         self.database = database
         self.sql = Sql(database)
         self._logs = logs
+        self._deployment = deployment
+        self._settings = settings
         self.nodes: list[Node] = []
 
     def __enter__(self) -> Self:
@@ -186,26 +188,23 @@ class Stack:
             node.discard()
         self.sql.close()
 
-    def node(
-        self, name: str, /, *, deployment: str = "local", program: str = PATIENT, **settings: str
-    ) -> Node:
+    def node(self, name: str, /, *, deployment: str = "", program: str = PATIENT, **settings: str) -> Node:
         """A node with short intervals, not started yet."""
+        deployment = deployment or self._deployment
         table = SYSTEM.deployments[deployment].nodes[name]
         short = {key: value for key, value in SHORT.items() if key in table.variables}
         node = Node(
             name,
             self.database,
             self._logs,
-            {**short, **settings},
+            {**short, **self._settings, **settings},
             deployment=deployment,
             program=program,
         )
         self.nodes.append(node)
         return node
 
-    def add(
-        self, name: str, /, *, deployment: str = "local", program: str = PATIENT, **settings: str
-    ) -> Node:
+    def add(self, name: str, /, *, deployment: str = "", program: str = PATIENT, **settings: str) -> Node:
         """A node that is ready."""
         return self.node(name, deployment=deployment, program=program, **settings).start()
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 import json
 import sqlite3
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from unittest.mock import patch
 
 import httpx
 
 from generated.queuey.system import SYSTEM
 from runtime.node.node import Node
+from runtime.stores.redis import RedisStore
+from runtime.stores.redis import engine as redis_engine
 from runtime.world import RealWorld
 from tests.support.eventually import eventually
 from tests.support.plain_http import NO_TLS
@@ -84,7 +88,10 @@ class House:
     async def open(self, **settings: str) -> None:
         """Start the queue."""
         self._settings.update(settings)
-        self._node = Node(SYSTEM, self.deployment, "queue", self._settings, self.world, self.log)
+        # The server of another engine has a clock of its own, which no test could step.
+        stepped = partial(RedisStore, clock=lambda: self.world.now_ms() * 1000)
+        with patch.object(redis_engine, "RedisStore", stepped):
+            self._node = Node(SYSTEM, self.deployment, "queue", self._settings, self.world, self.log)
         await self._node.start(port=0, http_port=0)
         self.port = self._node.http_port or 0
         self.grpc_port = self._node.port or 0

@@ -21,6 +21,7 @@ from runtime.stores.contract import EntityStore
 from runtime.stores.engine import EngineContext, make_engine
 from runtime.stores.memory import MemoryStore
 from runtime.stores.memory.table import MemoryTable
+from runtime.stores.semantics.rules import Rules
 from runtime.stores.sqlite import SqliteDatabase, SqliteStore
 from runtime.stores.sqlite.migrations import split_script
 from runtime.stores.sqlite.statements import Statements
@@ -164,3 +165,15 @@ ENGINES: dict[str, Engine] = {
 }
 BY_CREATION = frozenset({"memory", "sqlite"})
 """Engines that claim those of equal age in the order of their creation, and not by key."""
+
+
+def claims_by_creation(engine: str, lifecycle: Lifecycle, variables: Mapping[str, Any]) -> bool:
+    """Whether an engine claims those of equal age in the order of their creation.
+
+    Redis does where ages are in milliseconds, which leave room for it; other ages never are equal there.
+    """
+    if engine != "redis" or lifecycle.lease is None or lifecycle.record is None:
+        return engine in BY_CREATION
+    rules = Rules(lifecycle, lifecycle.record, variables)
+    is_coarse = lifecycle.lease.oldest_by in {*lifecycle.creation_stamps} - rules.instants
+    return is_coarse and not rules.not_before

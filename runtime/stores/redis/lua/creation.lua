@@ -94,7 +94,7 @@ end
 function M.plan_creation(most, depth)
   local planned, ahead, keys = {}, {}, {}
   -- No two are created at the same moment, so that the first to come is the first in every index.
-  local latest = VIRTUAL and 0 or tonumber(redis.call('GET', L.clock) or 0)
+  local latest = VIRTUAL and not L.has_turns and 0 or tonumber(redis.call('GET', L.clock) or 0)
   for n = 1, (#ARGV - 2) / 3 do
     local key, given, apart = ARGV[3 * n], ARGV[3 * n + 1], ARGV[3 * n + 2]
     local record = given ~= '' and cjson.decode(given) or {}
@@ -119,10 +119,9 @@ function M.plan_creation(most, depth)
     elseif most and depth >= most then
       planned[n] = {'full'}
     else
-      if not VIRTUAL then
-        now = math.max(now, latest + 1)
-        latest = now
-      end
+      if not VIRTUAL then now = math.max(now, latest + 1) end
+      latest = math.max(now, latest + 1)
+      if L.has_turns then record['.turn'] = M.text(math.min(latest - math.floor(now / 1000) * 1000, 999)) end
       local entity = {key = key, hash = M.hash_of(key), record = record, changed = {}}
       entity.given = given ~= '' and given or nil
       M.first_record(record, now)
@@ -136,13 +135,13 @@ function M.plan_creation(most, depth)
       if most and M.is_under_ceiling(record) then depth = depth + 1 end
     end
   end
-  return planned
+  return planned, latest
 end
 
 function operations.create()
   M.forget()
   local most = L.ceiling and M.number({}, L.ceiling.max) or 0
-  local planned = M.plan_creation(most > 0 and most, most > 0 and M.ceiling_count() or 0)
+  local planned, latest = M.plan_creation(most > 0 and most, most > 0 and M.ceiling_count() or 0)
   local answers, rows = {}, {}
   for n, each in ipairs(planned) do
     if each[1] == 'exists' or each[1] == 'refused' then return {{each}} end
@@ -161,7 +160,7 @@ function operations.create()
     end
     if each[1] == 'found' or each[1] == 'own' then rows[#rows + 1] = M.row_of(each[2]) end
   end
-  if not VIRTUAL and not args.is_plan then redis.call('SET', L.clock, M.text(now)) end
+  if not args.is_plan and (L.has_turns or not VIRTUAL) then redis.call('SET', L.clock, M.text(math.max(now, latest))) end
   M.flush()
   local depth = {}
   for n = #answers, 1, -1 do

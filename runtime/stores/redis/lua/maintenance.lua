@@ -111,7 +111,9 @@ function operations.backlog()
   for n, rank in ipairs(L.ranks) do
     local to = L.not_before and M.text(now) or '+inf'
     local first = redis.call('ZRANGEBYSCORE', rank.key, '-inf', to, 'WITHSCORES', 'LIMIT', 0, 1)
-    found[n] = {redis.call('ZCOUNT', rank.key, '-inf', to), first[2] and now - first[2] or 0}
+    local since = tonumber(first[2] or now)
+    if L.has_turns then since = math.floor(since / 1000) * 1000 end
+    found[n] = {redis.call('ZCOUNT', rank.key, '-inf', to), first[2] and now - since or 0}
   end
   return {found}
 end
