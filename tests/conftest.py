@@ -12,16 +12,23 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 from xdist.remote import Producer
 
 from runtime.embedded.postgres import EmbeddedPostgres
+from tests.support import postgres_clusters
 from tests.support.memory_folder import use_memory
 from tests.support.postgres_clusters import SHARED, Clusters
 from tests.support.scheduling import UnitScheduling, find_unit, order_units
 from tests.support.specs.neutral import open_session
 
 pytest_plugins = ["tests.support.chaos", "tests.support.s3.fixtures"]
-FOLDERS = [folder for folder in (use_memory(), open_session()) if folder is not None]
+FOLDERS = [
+    folder
+    for folder in (use_memory(), open_session(), postgres_clusters.open_session())
+    if folder is not None
+]
 """Folders of the session, made before other modules are imported and parallel workers are started."""
 
 
@@ -55,6 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # As in our processes (`carrier.py` says why), also where a test imports grpc before a carrier does.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+    # SeaweedFS: several threads of a server would only look for work where each process of tests has one.
+    os.environ.setdefault("GOMAXPROCS", "1")
+    os.environ.setdefault("GOGC", "400")
     if config.getoption("--deep"):
         os.environ["CHARTER_DEEP"] = "1"
     for folder in FOLDERS:
@@ -70,6 +80,19 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("charter")
+    if not config.getoption("--deep"):
+        _forget_code()
+
+
+def _forget_code() -> None:
+    """Draw no text and no number from the code of the modules that happen to be loaded.
+
+    Which are loaded depends on the tests that a process has run, so the same test had other examples in the
+    next run, even with a fixed seed. To read all of that code takes each process a second, too.
+    """
+    nothing = Constants()
+    # No setting turns it off; `test_same_examples.py` looks whether this does.
+    setattr(providers, "_get_local_constants", lambda: nothing)  # noqa: B010
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import statistics
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from bench.queuey.findings import QueueyFindings
 from bench.report.style import DARK, LIGHT, PLACEHOLDERS, Palette, draw_figure, figure_to_png, figure_to_svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PICTURE = "queuey.png"
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from bench.designs.findings import DesignFindings
 from bench.report.numbers import Level, list_closed_steps, list_levels
 from bench.report.style import Palette, draw_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _Colour = Callable[[int, int, str], str]
 """The colour for the number of a design, the number of a part and its name."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from typing import TYPE_CHECKING
 
 from bench.designs.findings import DesignFindings
 from bench.designs.results import DesignResult
@@ -12,6 +10,10 @@ from bench.percentiles import Summary
 from bench.report.numbers import Level, Spread, list_closed_steps, list_levels, list_open_steps
 from bench.report.style import Palette, draw_figure
 from bench.workload import RequestKind
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _KINDS: tuple[tuple[RequestKind, str], ...] = (
     ("submit", "SubmitJob"),
@@ -37,8 +39,8 @@ def draw_throughput(findings: DesignFindings, palette: Palette) -> Figure | None
             axes.set_xlabel("users at a time (closed loop)")
             axes.set_xscale("log", base=2)
             axes.set_xticks([each.level for each in next(iter(ladders.values()))])
-            axes.xaxis.set_major_formatter(_make_formatter())
-            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.xaxis.set_major_formatter(_format_plainly)
+            axes.xaxis.set_minor_formatter(lambda _value, _place: "")
             axes.set_xlim(axes.get_xlim()[0] / 1.2, axes.get_xlim()[1] * 5)
             axes.set_ylim(0, axes.get_ylim()[1] * 1.08)
         return figure
@@ -91,8 +93,8 @@ def draw_over_time(findings: DesignFindings, palette: Palette) -> Figure | None:
             axes.set_title(f"{title}, ms")
             axes.set_xlabel("seconds into the window")
             axes.set_yscale("log")
-            axes.yaxis.set_major_formatter(_make_formatter())
-            axes.yaxis.set_minor_formatter(NullFormatter())
+            axes.yaxis.set_major_formatter(_format_plainly)
+            axes.yaxis.set_minor_formatter(lambda _value, _place: "")
         panels[0].legend(loc="upper left")
         return figure
 
@@ -208,9 +210,9 @@ def _draw_dumbbell(axes: Axes, row: int, summary: Summary, colour: str, palette:
 def _format_axis_ms(axes: Axes) -> None:
     axes.set_xscale("log")
     axes.set_xlabel("milliseconds")
-    axes.xaxis.set_major_formatter(_make_formatter())
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_formatter(_format_plainly)
+    axes.xaxis.set_minor_formatter(lambda _value, _place: "")
 
 
-def _make_formatter() -> FuncFormatter:
-    return FuncFormatter(lambda value, _: f"{value:g}")
+def _format_plainly(value: float, _place: object) -> str:
+    return f"{value:g}"

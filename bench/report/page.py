@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from bench.designs.findings import DesignFindings
 from bench.report import cost_figures, load_figures
@@ -16,7 +16,10 @@ from bench.report.numbers import list_all_levels
 from bench.report.style import DARK, LIGHT, PLACEHOLDERS, Palette, figure_to_png, figure_to_svg
 from bench.report.summary import format_sentences
 
-Draw = Callable[[DesignFindings, Palette], Figure | None]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Draw = Callable[[DesignFindings, Palette], "Figure | None"]
 
 
 @dataclass(frozen=True, slots=True)

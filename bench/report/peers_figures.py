@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from typing import TYPE_CHECKING
 
 from bench.peers.ceiling import DRAINS, PGBENCH
 from bench.peers.findings import Measure, MedianRate, PeerFindings
@@ -16,6 +13,10 @@ from bench.peers.on_redis.ceiling import EVALSHA
 from bench.percentiles import LatencyHistogram
 from bench.report.peers_tables import BRIEF
 from bench.report.style import Palette, draw_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _CEILINGS = frozenset((PGBENCH, *DRAINS, EVALSHA, *EVALSHA_DRAINS))
 _OURS = "design-0"
@@ -51,7 +52,7 @@ def draw_pickups(findings: PeerFindings, palette: Palette) -> Figure | None:
                 )
             axes.set_title(f"with {BRIEF[name]}")
             axes.set_xscale("log", base=2)
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
+            axes.xaxis.set_major_formatter(lambda value, _place: f"{value:g}")
             axes.set_xlabel("ms")
         panels[0].set_ylabel("% of jobs started within")
         panels[0].legend(loc="lower right")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from bench.peers.contestants import PGQUEUER, PROCRASTINATE
 from bench.peers.findings import PeerFindings
@@ -18,7 +17,10 @@ from bench.report import peers_figures
 from bench.report.peers_tables import format_heading
 from bench.report.style import Palette
 
-Draw = Callable[[PeerFindings, Palette], Figure | None]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Draw = Callable[[PeerFindings, Palette], "Figure | None"]
 
 
 @dataclass(frozen=True, slots=True)

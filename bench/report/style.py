@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-mpl.use("Agg")
 
 LIGHT = {
     "ink": "#1d2129",
@@ -74,6 +73,11 @@ def draw_figure(
     palette: Palette, panels: int, height_in: float, *, rows: int = 1, **options: Any
 ) -> Iterator[tuple[Figure, list[Axes]]]:
     """Create a figure with that many panels side by side in each row, in our style."""
+    # It takes a second of processor time to load, which a run without a report does not have to spend.
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    mpl.use("Agg")
     settings: dict[Any, Any] = {
         "font.family": "sans-serif",
         "font.size": 9.5,

@@ -19,7 +19,7 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.orchestrator.stack import Node, Stack
-from tests.support.postgres_clusters import Clusters
+from tests.support.postgres_clusters import QUICKLY, Clusters
 from tests.support.selection.asked_names import find_asked_names
 
 NewDatabase = Callable[[], str]
@@ -132,7 +132,7 @@ def make_database(server: EmbeddedPostgres) -> str:
 
     async def make() -> None:
         connection = await asyncpg.connect(server.url)
-        await connection.execute(f"CREATE DATABASE {name}")
+        await connection.execute(f"CREATE DATABASE {name} {QUICKLY}")
         await connection.close()
 
     asyncio.run(make())

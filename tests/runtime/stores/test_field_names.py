@@ -80,7 +80,7 @@ async def test_every_word_where_entities_are_created_by_a_function(
                 given = {each: f"the {each}" for each in more if each not in barge.usual}
                 asked = [barge.make(**given), barge.make(**given)]
                 store = barge.store
-                takes = store._statements["create_look"].from_request
+                takes = store._statements["create_look"].takes
                 values = {
                     each: [getattr(one, each.removeprefix("record_")) for one in asked]
                     for each in takes

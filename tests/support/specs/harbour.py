@@ -23,6 +23,7 @@ from runtime.stores.sqlite.migrations import read_migrations
 from runtime.world import RealWorld
 from tests.runtime.hand_world import HandWorld, Lines
 from tests.support import quick_yaml
+from tests.support.postgres_clusters import QUICKLY
 from tests.support.specs.modules import generate_modules
 
 SPEC = Path(__file__).parents[3] / "tests/specs/harbour"
@@ -65,7 +66,7 @@ def write_spec(
         data = quick_yaml.read(path.read_text(encoding="utf-8").replace("harbour", name))
         if path.stem == "lifecycle":
             if at_once:
-                del data["entities"]["barge"]["transitions"]["look"]["takes"]
+                del data["entities"]["barge"]["transitions"]["look"]["from_request"]
             seamarks = {each: data["entities"].pop(each) for each in ("lamp", "buoy")}
             data = {"entities": {**_rename(data["entities"], names), **seamarks}}
         if path.stem == "types":
@@ -94,7 +95,7 @@ async def new_database(server: EmbeddedPostgres) -> AsyncIterator[str]:
     name = f"t_{WORLD.new_id().replace('-', '')}"
     connection: asyncpg.Connection[Any] = await asyncpg.connect(server.url)
     try:
-        await connection.execute(f"CREATE DATABASE {name}")
+        await connection.execute(f"CREATE DATABASE {name} {QUICKLY}")
         try:
             yield server.url_of(name)
         finally:

@@ -12,6 +12,7 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.postgres import database
 from tests.runtime.stores.history.kit import WORLD, Kit
+from tests.support.postgres_clusters import QUICKLY
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +47,7 @@ async def new_database(server: EmbeddedPostgres) -> str:
     name = f"t_{WORLD.new_id().replace('-', '')}"
     connection: asyncpg.Connection[Any] = await asyncpg.connect(server.url)
     try:
-        await connection.execute(f"CREATE DATABASE {name}")
+        await connection.execute(f"CREATE DATABASE {name} {QUICKLY}")
     finally:
         await connection.close()
     return server.url_of(name)

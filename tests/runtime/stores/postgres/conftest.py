@@ -15,6 +15,7 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.stores.postgres import context, database, maintenance
 from runtime.world import RealWorld
 from tests.runtime.stores.postgres.kit import Kit, unguarded
+from tests.support.postgres_clusters import QUICKLY
 
 MakeKit = Callable[..., Awaitable[Kit]]
 SHARED = "shared"
@@ -92,7 +93,7 @@ async def kit(make_kit: MakeKit) -> Kit:
 
 async def new_database(server: EmbeddedPostgres, name: str) -> str:
     """Where a new, empty database is."""
-    await _command(server, f"CREATE DATABASE {name}")
+    await _command(server, f"CREATE DATABASE {name} {QUICKLY}")
     return server.url_of(name)
 
 
