@@ -48,8 +48,7 @@ def test_the_services_need_no_database_and_no_consensus() -> None:
     The drivers that are installed are for systems and deployments that keep entities in PostgreSQL, in Redis
     or in a bucket.
     """
-    kept = [(each.kept, each.in_redis, each.in_s3) for each in SYSTEM.lifecycles.values()]
-    assert set(kept) == {(None, None, None)}
+    assert {each.engine for each in SYSTEM.lifecycles.values()} == {"memory"}
     designs = [SYSTEM.deployments[name] for name in ("microservices", "monolith")]
     assert all(not each.servers and each.engine is None for each in designs)
     lock = (ROOT / "requirements-run.lock").read_text(encoding="utf-8")

@@ -20,7 +20,8 @@ from generated.objectqueue.messages import (
     WORKER_STATUS_UNSPECIFIED,
 )
 from generated.objectqueue.records import DataRef, RetryPolicy, TaskRecord, WorkerRecord
-from runtime.model.kept_in_s3 import (
+from runtime.model.lifecycles import Backoff, DeadLetter, Due, Lease, Lifecycle, Take, Transition, Update
+from runtime.stores.layouts.s3 import (
     KeptInS3,
     KeyIndex,
     Large,
@@ -31,7 +32,6 @@ from runtime.model.kept_in_s3 import (
     Shape,
     Shard,
 )
-from runtime.model.lifecycles import Backoff, DeadLetter, Due, Lease, Lifecycle, Take, Transition, Update
 
 TASK_CLAIM: Final = Transition(
     name="claim",
@@ -258,7 +258,7 @@ TASK: Final = Lifecycle(
     holders=frozenset(("queue", "worker", "monitor")),
     key_form="[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
     record=TaskRecord,
-    in_s3=KeptInS3(
+    storage=KeptInS3(
         endpoint="S3_ENDPOINT",
         bucket="S3_BUCKET",
         region="S3_REGION",
@@ -445,7 +445,7 @@ WORKER: Final = Lifecycle(
     edges=Frozen({}),
     holders=frozenset(("worker", "queue", "monitor")),
     record=WorkerRecord,
-    in_s3=KeptInS3(
+    storage=KeptInS3(
         endpoint="S3_ENDPOINT",
         bucket="S3_BUCKET",
         region="S3_REGION",

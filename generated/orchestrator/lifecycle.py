@@ -22,17 +22,8 @@ from generated.orchestrator.messages import (
     SUCCESS,
 )
 from generated.orchestrator.records import JobRecord
-from runtime.model.lifecycles import (
-    Backoff,
-    DeadLetter,
-    Due,
-    Kept,
-    Lease,
-    Lifecycle,
-    Overrides,
-    Take,
-    Transition,
-)
+from runtime.model.lifecycles import Backoff, DeadLetter, Due, Lease, Lifecycle, Overrides, Take, Transition
+from runtime.stores.layouts.postgres import KeptInPostgres
 
 JOB_ACCEPT: Final = Transition(
     name="accept",
@@ -155,7 +146,7 @@ JOB: Final = Lifecycle(
     by_name=(JOB_RELEASE,),
     holders=frozenset(("api", "worker", "reaper", "scheduler")),
     record=JobRecord,
-    kept=Kept(
+    storage=KeptInPostgres(
         store="postgres",
         url="DATABASE_URL",
         table="jobs",

@@ -18,7 +18,9 @@ from generated.orchestrator.messages import (
     RUNNING,
     SUCCESS,
 )
-from runtime.model.lifecycles import KeptInRedis, KeptInSqlite, Remembered, Storage
+from runtime.model.lifecycles import Storage
+from runtime.stores.layouts.redis import KeptInRedis, Remembered
+from runtime.stores.layouts.sqlite import KeptInSqlite
 
 STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
     {

@@ -35,17 +35,15 @@ from runtime.model.lifecycles import (
     Due,
     Holder,
     Index,
-    KeptInRedis,
     Lease,
     Lifecycle,
     Multiplier,
-    Outbox,
     Parts,
-    Remembered,
     Take,
     Transition,
     Update,
 )
+from runtime.stores.layouts.redis import KeptInRedis, Outbox, Remembered
 
 TASK_CLAIM: Final = Transition(
     name="claim",
@@ -291,7 +289,7 @@ TASK: Final = Lifecycle(
     holders=frozenset(("manager", "promoter", "detector", "sweeper", "historian")),
     key_form="[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
     record=TaskRecord,
-    in_redis=KeptInRedis(
+    storage=KeptInRedis(
         url="REDIS_URL",
         prefix="REDIS_KEY_PREFIX",
         hash="tasks:{task_id}",
@@ -590,7 +588,7 @@ WORKER: Final = Lifecycle(
     holders=frozenset(("manager", "detector")),
     key_form="[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
     record=WorkerRecord,
-    in_redis=KeptInRedis(
+    storage=KeptInRedis(
         url="REDIS_URL",
         prefix="REDIS_KEY_PREFIX",
         hash="workers:{worker_id}",

@@ -20,13 +20,15 @@ from generated.priority.messages import (
     FAILED,
     QUEUED,
 )
-from runtime.model.lifecycles import Index, Kept, KeptInSqlite, Parts, Storage
+from runtime.model.lifecycles import Index, Parts, Storage
+from runtime.stores.layouts.postgres import KeptInPostgres
+from runtime.stores.layouts.sqlite import KeptInSqlite
 
 STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
     {
         "postgres": Frozen(
             {
-                "task": Kept(
+                "task": KeptInPostgres(
                     store="postgres",
                     url="DATABASE_URL",
                     table="tasks",
@@ -78,7 +80,7 @@ STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
                     ),
                     expires="TASK_RETENTION_SECONDS",
                 ),
-                "worker": Kept(
+                "worker": KeptInPostgres(
                     store="postgres",
                     url="DATABASE_URL",
                     table="workers",

@@ -11,7 +11,8 @@ from typing import Final
 
 from generated.queuey.messages import ACTIVE, COMPLETED, FAILED, PENDING
 from generated.queuey.records import JobRecord
-from runtime.model.lifecycles import DeadLetter, Due, KeptInSqlite, Lease, Lifecycle, Take, Transition
+from runtime.model.lifecycles import DeadLetter, Due, Lease, Lifecycle, Take, Transition
+from runtime.stores.layouts.sqlite import KeptInSqlite
 
 JOB_CLAIM: Final = Transition(
     name="claim",
@@ -136,7 +137,7 @@ JOB: Final = Lifecycle(
     ),
     holders=frozenset(("queue",)),
     record=JobRecord,
-    in_sqlite=KeptInSqlite(
+    storage=KeptInSqlite(
         path="DB_PATH",
         table="jobs",
         unique=("idempotency_key",),

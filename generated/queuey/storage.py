@@ -10,13 +10,15 @@ from types import MappingProxyType as Frozen
 from typing import Final
 
 from generated.queuey.messages import ACTIVE, COMPLETED, FAILED, JOB_STATUS_UNSPECIFIED, PENDING
-from runtime.model.lifecycles import Kept, KeptInRedis, Remembered, Storage
+from runtime.model.lifecycles import Storage
+from runtime.stores.layouts.postgres import KeptInPostgres
+from runtime.stores.layouts.redis import KeptInRedis, Remembered
 
 STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
     {
         "postgres": Frozen(
             {
-                "job": Kept(
+                "job": KeptInPostgres(
                     store="postgres",
                     url="DATABASE_URL",
                     table="jobs",

@@ -17,13 +17,15 @@ from generated.taskqueue.messages import (
     QUEUED,
     RUNNING,
 )
-from runtime.model.lifecycles import Kept, KeptInSqlite, Storage
+from runtime.model.lifecycles import Storage
+from runtime.stores.layouts.postgres import KeptInPostgres
+from runtime.stores.layouts.sqlite import KeptInSqlite
 
 STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
     {
         "postgres": Frozen(
             {
-                "job": Kept(
+                "job": KeptInPostgres(
                     store="postgres",
                     url="DATABASE_URL",
                     table="jobs",
@@ -31,7 +33,7 @@ STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
                     unique=(),
                     folder="postgres",
                 ),
-                "submit_key": Kept(
+                "submit_key": KeptInPostgres(
                     store="postgres",
                     url="DATABASE_URL",
                     table="submit_keys",
@@ -39,7 +41,7 @@ STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
                     unique=(),
                     folder="postgres",
                 ),
-                "entry": Kept(
+                "entry": KeptInPostgres(
                     store="postgres",
                     url="DATABASE_URL",
                     table="entrys",
@@ -47,7 +49,7 @@ STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
                     unique=(),
                     folder="postgres",
                 ),
-                "envelope": Kept(
+                "envelope": KeptInPostgres(
                     store="postgres",
                     url="DATABASE_URL",
                     table="envelopes",

@@ -12,10 +12,10 @@ from generated.objectqueue.lifecycle import TASK
 from generated.objectqueue.messages import PENDING, ShardStats, ShownWorker, Task, TaskVersion, Worker
 from generated.objectqueue.records import TaskRecord, WorkerRecord
 from runtime.stores.bucket_store import Sizes, VersionOf
+from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3.keys import Keys
 
-assert TASK.in_s3 is not None
-SHARDS = Keys(TASK, TASK.in_s3).shards
+SHARDS = Keys(TASK, TASK.require_storage(KeptInS3)).shards
 
 
 def to_task(record: TaskRecord) -> Task:

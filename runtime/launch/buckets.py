@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.launch.errors import LaunchError
 from runtime.model.system import System
 from runtime.node.settings import read
+from runtime.stores.layouts.s3 import KeptInS3
 
 if TYPE_CHECKING:
     from runtime.stores.s3.client.place import BucketPlace
@@ -23,7 +24,9 @@ class Buckets:
     def __init__(self, system: System, settings: Mapping[str, str]) -> None:
         self._system = system
         self._settings = settings
-        self._buckets = [each.in_s3 for each in system.lifecycles.values() if each.in_s3 is not None]
+        self._buckets = [
+            kept for each in system.lifecycles.values() if (kept := each.stored_as(KeptInS3)) is not None
+        ]
         self.page: str | None = None
         """The URL of the page, if one was deployed."""
 

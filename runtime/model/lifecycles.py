@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-
-from runtime.model.kept_in_s3 import KeptInS3
 
 
 class Take(Struct, frozen=True):
@@ -163,73 +161,6 @@ class Index(Struct, frozen=True):
     parts: Parts | None = None
 
 
-class Remembered(Struct, frozen=True):
-    """A field of which no two entities share a value, for some time or for ever."""
-
-    key: str = ""
-    """Empty where its name goes unsaid."""
-    seconds: str | None = None
-
-
-class Outbox(Struct, frozen=True):
-    """A stream of all changes, and the tables that they are written to."""
-
-    stream: str
-    url: str
-    table: str
-    ended: str
-    by: str
-    expires: str | None = None
-    """The variable with the seconds for which the history of what has ended is kept."""
-
-
-class KeptInRedis(Struct, frozen=True):
-    """Entities as hashes, and the names of all other keys."""
-
-    engine: ClassVar[str] = "redis"
-
-    url: str
-    prefix: str | None
-    hash: str = ""
-    """Empty where no names are said; then there are none but those of the engine."""
-    sequence: str = ""
-    types: Mapping[str, str] = field(default_factory=dict)
-    """The type of each field of the record as the spec has it, `enum` where it is one."""
-    optional: frozenset[str] = frozenset()
-    words: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
-    """What the values of each enum field are in the hash."""
-    trace: str | None = None
-    expires: str | None = None
-    replicas: str | None = None
-    """The variable with how many replicas must have what was created before anybody is told so."""
-    unique: Mapping[str, Remembered] = field(default_factory=dict)
-    indexes: Mapping[str, Index] = field(default_factory=dict)
-    wake_up: str | None = None
-    metrics: str | None = None
-    outbox: Outbox | None = None
-
-    @property
-    def drivers(self) -> frozenset[str]:
-        """The components that work for this engine by a clock of its own."""
-        return frozenset((self.outbox.by,) if self.outbox is not None else ())
-
-
-class KeptInSqlite(Struct, frozen=True):
-    """The file that keeps the entities, by the variable that names it, and the table in it."""
-
-    engine: ClassVar[str] = "sqlite"
-    drivers: ClassVar[frozenset[str]] = frozenset()
-    path: str
-    table: str
-    unique: tuple[str, ...]
-    words: Mapping[int, str]
-    """What each state is called there."""
-    unique_for: Mapping[str, str] = field(default_factory=dict)
-    """Fields that no two entities share for some time, and the variable with the seconds."""
-    indexes: Mapping[str, Index] = field(default_factory=dict)
-    expires: str | None = None
-
-
 class Default(Struct, frozen=True):
     """What stands in for a field that was not given: a variable for each value of an enum field."""
 
@@ -252,27 +183,34 @@ class Ceiling(Struct, frozen=True):
     max: str
 
 
-class Kept(Struct, frozen=True):
-    """The server that keeps the entities, and what they are called there."""
+class Placed(Struct, frozen=True):
+    """Words of meaning that stand beside the physical names of an engine."""
 
-    engine: ClassVar[str] = "postgres"
-    drivers: ClassVar[frozenset[str]] = frozenset()
-
-    store: str
-    url: str
-    table: str
-    history: str
-    unique: tuple[str, ...] = ()
-    folder: str = "sql"
-    """The folder of the generated SQL, which has its own series of migrations."""
-    unique_for: Mapping[str, str] = field(default_factory=dict)
-    """Fields that no two entities share for some time, and the variable with the seconds."""
+    unique: Mapping[str, str | None] = field(default_factory=dict)
+    """Fields that no two entities share, and the variable with the seconds for which that holds."""
     indexes: Mapping[str, Index] = field(default_factory=dict)
-    expires: str | None = None
+    retained_s: str | None = None
+    """The variable with the seconds for which an entity is kept that has ended."""
+    trace: str | None = None
 
 
-Storage = Kept | KeptInRedis | KeptInSqlite | KeptInS3
-_PLACES = {"postgres": "kept", "redis": "in_redis", "sqlite": "in_sqlite", "s3": "in_s3"}
+class Storage(Struct, frozen=True):
+    """How an engine names and lays out entities; each engine has a subclass in `runtime/stores/layouts`."""
+
+    engine: ClassVar[str] = ""
+
+    @property
+    def drivers(self) -> frozenset[str]:
+        """The components that work for this engine by a clock of its own."""
+        return frozenset()
+
+    @property
+    def placed(self) -> Placed:
+        """What it says of the meaning of entities."""
+        return Placed()
+
+
+StorageKind = TypeVar("StorageKind", bound=Storage)
 
 
 class Lifecycle(Struct, frozen=True):
@@ -302,10 +240,8 @@ class Lifecycle(Struct, frozen=True):
     """What every key matches, where keys become parts of other names; None where any text can be one."""
     record: type[Any] | None = None
     """What an entity is in Python, where a server keeps it."""
-    kept: Kept | None = None
-    in_redis: KeptInRedis | None = None
-    in_sqlite: KeptInSqlite | None = None
-    in_s3: KeptInS3 | None = None
+    storage: Storage | None = None
+    """How the engine that keeps the entities names and lays them out; None for those in memory."""
     revision: str | None = None
     """The field that counts the writes of a record."""
     copy: Mapping[str, str] = field(default_factory=dict)
@@ -323,19 +259,23 @@ class Lifecycle(Struct, frozen=True):
     """What outsiders are told of each state."""
 
     @property
-    def storage(self) -> Storage | None:
-        """How the engine that keeps the entities names and lays them out; None for those in memory."""
-        return self.kept or self.in_redis or self.in_sqlite or self.in_s3
-
-    @property
     def engine(self) -> str:
         """The name of the engine that keeps the entities."""
         return self.storage.engine if self.storage is not None else "memory"
 
     def kept_by(self, storage: Storage) -> Lifecycle:
         """Return the same lifecycle in another storage."""
-        places = dict.fromkeys(_PLACES.values())
-        return replace(self, **{**places, _PLACES[storage.engine]: storage})
+        return replace(self, storage=storage)
+
+    def stored_as(self, kind: type[StorageKind]) -> StorageKind | None:
+        """Return the storage if it is of a kind, which an engine asks for its own."""
+        return self.storage if isinstance(self.storage, kind) else None
+
+    def require_storage(self, kind: type[StorageKind]) -> StorageKind:
+        """Return the storage, which is of a kind wherever this is asked."""
+        if (found := self.stored_as(kind)) is None:
+            raise LookupError(f"{self.entity} is not stored as {kind.__name__}")
+        return found
 
     def is_key(self, text: str) -> bool:
         """Whether a text can be the key of an entity at all. Nothing is looked up under any other."""

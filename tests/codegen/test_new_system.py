@@ -94,7 +94,7 @@ from generated.bakery.system import SYSTEM
 record = CakeRecord(order_id="1", state=messages.NOTED)
 assert (record.baker, record.burnt, record.placed_at) == (None, 0, datetime(1, 1, 1, tzinfo=UTC))
 assert CAKE.record is CakeRecord and CAKE.holders == {"counter", "baker", "porter"}
-assert CAKE.kept.unique == ("order_number",) and CAKE.lease.seconds == "OVEN_SECONDS"
+assert CAKE.storage.unique == ("order_number",) and CAKE.lease.seconds == "OVEN_SECONDS"
 assert CAKE.public_status[messages.BINNED] == messages.PROGRESS_GONE
 assert CAKE_BURN.via is None and CAKE_BURN.increment == "burnt" and CAKE_BURN.dues[0].by == "porter"
 assert CAKE.transition(CAKE_BURN.dead_letter.transition).target == messages.BINNED
@@ -121,11 +121,11 @@ from generated.rental.system import SYSTEM
 
 record = BikeRecord(bike_id="1")
 assert (record.tools, record.plate, record.size, record.mended) == ((), None, 0, False)
-kept = BIKE.in_redis
-assert BIKE.kept is None and kept.hash == "bikes:{bike_id}" and kept.sequence == "changes"
+kept = BIKE.storage
+assert kept.hash == "bikes:{bike_id}" and kept.sequence == "changes"
 assert kept.types["tools"] == "repeated string" and kept.types["state"] == "enum"
 assert kept.words["state"][messages.BIKE_ABOARD] == "aboard" and "plate" in kept.optional
-assert VAN.in_redis.words["state"][messages.DRIVING] == "DRIVING"
+assert VAN.storage.words["state"][messages.DRIVING] == "DRIVING"
 assert kept.indexes["waiting"].parts.by == "tools" and kept.indexes["loaded"].score is None
 assert kept.outbox.by == "clerk" and kept.unique["plate"].seconds == "PLATE_SECONDS"
 assert BIKE.lease.claim_order == (messages.SIZE_CARGO, messages.SIZE_LARGE, messages.SIZE_SMALL)

@@ -10,6 +10,7 @@ import pytest
 from generated.objectqueue.lifecycle import TASK
 from generated.objectqueue.messages import SubmitTaskRequest, Task
 from generated.objectqueue.system import SYSTEM
+from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3.keys import Keys
 
 EDGES = {
@@ -38,8 +39,7 @@ def test_the_states_and_their_edges() -> None:
 @pytest.mark.req("OQ-261", "OQ-071", "OQ-072", "OQ-029")
 def test_shards_are_the_first_digits_of_ids() -> None:
     """All sixteen, about equally often."""
-    assert TASK.in_s3 is not None
-    keys = Keys(TASK, TASK.in_s3)
+    keys = Keys(TASK, TASK.require_storage(KeptInS3))
     counts = Counter(keys.shard_of(str(uuid.uuid4())) for _ in range(16_000))
     assert sorted(counts) == list("0123456789abcdef")
     assert all(850 < count < 1150 for count in counts.values())

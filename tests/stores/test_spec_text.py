@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from runtime.model.lifecycles import Lifecycle
+from runtime.stores.layouts.sqlite import KeptInSqlite
 from tests.support.stores.lifecycles import ALL, ERRAND
 from tests.support.stores.random_lifecycles import VARIABLES as DRAWN_VARIABLES
 from tests.support.stores.random_lifecycles import draw_lifecycle
@@ -32,7 +33,7 @@ def test_a_drawn_lifecycle_means_the_same(engine: str) -> None:
 
 def test_every_physical_name_has_a_default() -> None:
     compiled = compile_lifecycle("sqlite", ERRAND, VARIABLES)
-    kept = compiled.lifecycles["errand"].in_sqlite
+    kept = compiled.lifecycles["errand"].stored_as(KeptInSqlite)
     assert kept is not None
     assert (kept.path, kept.table) == ("DATABASE_PATH", "errands")
     assert "CREATE TABLE errand_history" in compiled.artefacts["generated/shop/sqlite/schema.sql"]

@@ -13,27 +13,19 @@ from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
 from codegen.source.spec import Spec, field_enum
 
-_S3_IMPORT = "from runtime.model.kept_in_s3 import"
-_S3_TABLES = (
-    *("KeptInS3", "KeyIndex", "Large", "Polling", "Repairing", "Retiring", "Schema", "Shape", "Shard"),
-)
-_IMPORT = "from runtime.model.lifecycles import"
-_TABLES = (
-    *(
-        "Backoff",
-        "Ceiling",
-        "Due",
-        "Default",
-        "DeadLetter",
-        "Multiplier",
-        "Holder",
-        "Index",
-        "Kept",
-        "KeptInRedis",
-        "KeptInSqlite",
+_TABLES = {
+    "runtime.model.lifecycles": (
+        *("Backoff", "Ceiling", "Due", "Default", "DeadLetter", "Multiplier", "Holder", "Index", "Lease"),
+        *("Lifecycle", "Overrides", "Parts", "Update", "Take", "Transition"),
     ),
-    *("Lease", "Lifecycle", "Outbox", "Overrides", "Parts", "Remembered", "Update", "Take", "Transition"),
-)
+    "runtime.stores.layouts.postgres": ("KeptInPostgres",),
+    "runtime.stores.layouts.redis": ("KeptInRedis", "Outbox", "Remembered"),
+    "runtime.stores.layouts.s3": (
+        *("KeptInS3", "KeyIndex", "Large", "Polling", "Repairing", "Retiring", "Schema", "Shape", "Shard"),
+    ),
+    "runtime.stores.layouts.sqlite": ("KeptInSqlite",),
+}
+"""The tables of the engine by their modules."""
 
 
 class FieldTypes(NamedTuple):
@@ -59,11 +51,12 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         "key_pattern": lambda entity: _format_key_pattern(spec, entity),
     }
     # Import only the tables that the text uses, on one line.
-    text = render_template("python/lifecycle/lifecycle.py.j2", spec, tables="tables", **data)
-    for imported, tables in ((_S3_IMPORT, _S3_TABLES), (_IMPORT, _TABLES)):
+    layouts = [module.rpartition(".")[2] for module in _TABLES if ".layouts." in module]
+    text = render_template("python/lifecycle/lifecycle.py.j2", spec, tables="tables", layouts=layouts, **data)
+    for module, tables in _TABLES.items():
         used = ", ".join(name for name in tables if re.search(rf"\b{name}\b[\](]", text))
-        line = f"{imported} {used}\n" if used else ""
-        text = text.replace(f"{imported} tables\n", line, 1)
+        line = f"from {module} import {used}\n" if used else ""
+        text = text.replace(f"from {module} import tables\n", line, 1)
     yield Artefact(f"generated/{spec.name}/lifecycle.py", text)
 
 

@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable
 from typing import Any, Generic
 
-from runtime.model.lifecycles import KeptInRedis, Lifecycle
+from runtime.model.lifecycles import Lifecycle
 from runtime.stores.contract import CREATION, HistoryEntry, Record
 from runtime.stores.history.tables import HistoryTables
+from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.postgres.database import Database
 
 
@@ -16,7 +17,7 @@ class HistoryReader(Generic[Record]):
     """The history of the entities of one kind. Raises Unavailable while PostgreSQL is away."""
 
     def __init__(self, system: str, lifecycle: Lifecycle, record: type[Record], database: Database) -> None:
-        kept = lifecycle.in_redis
+        kept = lifecycle.stored_as(KeptInRedis)
         if kept is None:
             raise ValueError(f"{lifecycle.entity} is not kept in Redis")
         self._tables = HistoryTables(system, lifecycle.entity, database)

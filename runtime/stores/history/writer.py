@@ -28,6 +28,7 @@ from runtime.stores.history.entries import EntryShape, Misshapen, OutboxEntry
 from runtime.stores.history.measures import HistoryMeasures
 from runtime.stores.history.stream import OutboxStream, Raw
 from runtime.stores.history.tables import HistoryTables
+from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.postgres.database import Database, PostgresUnavailable
 from runtime.stores.store import StoreUnusable
 
@@ -52,7 +53,7 @@ class HistoryWriter:
         metrics: Metrics,
         values: Mapping[str, Any],
     ) -> None:
-        kept = lifecycle.in_redis
+        kept = lifecycle.stored_as(KeptInRedis)
         if kept is None or kept.outbox is None:
             raise ValueError(f"{lifecycle.entity} has no history")
         prefix = str(values[kept.prefix] or "") if kept.prefix else ""

@@ -16,6 +16,7 @@ from runtime.observe import log as events
 from runtime.observe.metrics import Metrics
 from runtime.stores.base import StoreBase
 from runtime.stores.contract import Record
+from runtime.stores.layouts.postgres import KeptInPostgres
 from runtime.stores.postgres.codec import PostgresCodec, refused
 from runtime.stores.postgres.database import LONG_S, STATEMENT_S, Database, PostgresUnavailable, run
 from runtime.stores.postgres.measures import PostgresMeasures
@@ -56,10 +57,8 @@ class PostgresContext(StoreBase[Record]):
         texts: Mapping[str, Statement] | None = None,
     ) -> None:
         super().__init__(system, lifecycle, record, world, metrics, values)
-        if lifecycle.kept is None:
-            raise ValueError(f"{lifecycle.entity} is not kept in a database")
-        self._series = name_series(system.name, lifecycle.kept)
-        self._kept = lifecycle.kept
+        self._kept = lifecycle.require_storage(KeptInPostgres)
+        self._series = name_series(system.name, self._kept)
         self._database = database
         self._statements = statements(self._series, lifecycle.entity) if texts is None else texts
         self._codec = PostgresCodec(self._rules, record, self._statements["columns"])

@@ -6,6 +6,7 @@ from typing import Any
 
 from runtime.model.lifecycles import Lifecycle
 from runtime.stores.engine import Engine, EngineContext
+from runtime.stores.layouts.postgres import KeptInPostgres
 from runtime.stores.postgres.database import Database
 from runtime.stores.postgres.store import PostgresStore
 
@@ -18,7 +19,7 @@ class PostgresEngine(Engine):
         self._databases: dict[str, Database] = {}
 
     def make_store(self, lifecycle: Lifecycle, record: type[Any]) -> PostgresStore[Any]:
-        context, kept = self.context, lifecycle.kept
+        context, kept = self.context, lifecycle.stored_as(KeptInPostgres)
         assert kept is not None
         url = str(context.values[kept.url])
         if url not in self._databases:

@@ -12,6 +12,7 @@ import asyncpg
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import Event
 from runtime.observe.log import Log
+from runtime.stores.layouts.postgres import KeptInPostgres
 from runtime.stores.postgres.database import LOST, Database, PostgresUnavailable
 from runtime.stores.postgres.measures import PostgresMeasures
 from runtime.stores.postgres.schema.migrations import migrate, missing
@@ -39,7 +40,8 @@ class PostgresMaintenance:
         self._database = database
         self._series = series
         self._lifecycle = lifecycle
-        self._channel = lifecycle.kept.table if lifecycle.kept else ""
+        kept = lifecycle.stored_as(KeptInPostgres)
+        self._channel = kept.table if kept else ""
         self._measures = measures
         self._count_states = count
         self._tasks: list[asyncio.Task[None]] = []

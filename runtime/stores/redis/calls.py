@@ -13,6 +13,7 @@ from runtime.observe import log as events
 from runtime.observe.metrics import Metrics
 from runtime.stores.base import StoreBase
 from runtime.stores.contract import NOTHING, HistoryEntry, Record
+from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.redis.codec import HashCodec, NewRecords, decode_json
 from runtime.stores.redis.connection.client import Full, RedisClient, RedisUnavailable
 from runtime.stores.redis.layout import KeyLayout, words_of
@@ -67,7 +68,7 @@ class ScriptCalls(StoreBase[Record]):
         prefix: str | None = None,
     ) -> None:
         super().__init__(system, lifecycle, record, world, metrics, values)
-        kept = lifecycle.in_redis
+        kept = lifecycle.stored_as(KeptInRedis)
         self._server = server
         self._archive = archive
         self._clock = clock

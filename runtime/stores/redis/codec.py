@@ -14,6 +14,7 @@ import orjson
 
 from runtime.model.lifecycles import Lifecycle
 from runtime.stores.contract import Record
+from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.semantics.rules import Rules
 
 GIVEN, SIGNATURE, TURN = ".given", ".signature", ".turn"
@@ -156,7 +157,7 @@ class NewRecords(Generic[Record]):
         self, lifecycle: Lifecycle, rules: Rules, codec: HashCodec[Record], *, is_packed: bool
     ) -> None:
         stamps = {*lifecycle.creation_stamps} - {rules.not_before}
-        kept = lifecycle.in_redis
+        kept = lifecycle.stored_as(KeptInRedis)
         written = {lifecycle.status, *stamps, kept.sequence if kept else ""}
         apart = clearable_fields(rules) if is_packed else {*rules.names}
         fields = [(name, codec.writers[name]) for name in rules.names if name not in written]

@@ -11,6 +11,7 @@ from runtime.call.context import Call
 from runtime.model.lifecycles import Lifecycle
 from runtime.observe.log import Log
 from runtime.stores.engine import Engine, EngineContext
+from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.redis.calls import Archive
 from runtime.stores.redis.connection.blocking import BlockingRedisClient
 from runtime.stores.redis.connection.client import RedisClient
@@ -34,7 +35,7 @@ class RedisEngine(Engine):
         self._databases: dict[str, Database] = {}
 
     def make_store(self, lifecycle: Lifecycle, record: type[Any]) -> RedisStore[Any]:
-        context, kept = self.context, lifecycle.in_redis
+        context, kept = self.context, lifecycle.stored_as(KeptInRedis)
         archive = self._archive(lifecycle, record)
         return RedisStore(
             context.system,
@@ -65,14 +66,14 @@ class RedisEngine(Engine):
         self, component: str, call: Call, stopping: asyncio.Event
     ) -> Iterator[Coroutine[Any, Any, None]]:
         for lifecycle in self.context.system.lifecycles.values():
-            kept = lifecycle.in_redis
+            kept = lifecycle.stored_as(KeptInRedis)
             if kept is not None and kept.outbox is not None and kept.outbox.by == component:
                 yield self._write_history(lifecycle, call, stopping)
 
     async def _write_history(self, lifecycle: Lifecycle, call: Call, stopping: asyncio.Event) -> None:
         from runtime.stores.history import HistoryWriter
 
-        context, kept = self.context, lifecycle.in_redis
+        context, kept = self.context, lifecycle.stored_as(KeptInRedis)
         assert kept is not None and kept.outbox is not None
         database, client = self._database(kept.outbox.url), self._client_of(lifecycle)
         writer = HistoryWriter(context.system, lifecycle, client, database, context.metrics, context.values)
@@ -80,7 +81,7 @@ class RedisEngine(Engine):
 
     def _archive(self, lifecycle: Lifecycle, record: type[Any]) -> Archive | None:
         """Return the archive of the entities that Redis has forgotten."""
-        kept, context = lifecycle.in_redis, self.context
+        kept, context = lifecycle.stored_as(KeptInRedis), self.context
         if kept is None or kept.outbox is None or not context.values.get(kept.outbox.url):
             return None
         # Without an archive the libraries of its database are not loaded.
@@ -109,5 +110,4 @@ class RedisEngine(Engine):
         return self._databases[url]
 
     def _client_of(self, lifecycle: Lifecycle) -> Any:
-        assert lifecycle.in_redis is not None
-        return self._server(lifecycle.in_redis.url).client()
+        return self._server(lifecycle.require_storage(KeptInRedis).url).client()

@@ -11,8 +11,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from runtime.model.lifecycles import Index, KeptInRedis, Lifecycle, Transition, Update
+from runtime.model.lifecycles import Index, Lifecycle, Transition, Update
 from runtime.model.system import System
+from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.semantics.placement import index_fields
 from runtime.stores.semantics.rules import Clock, Rules
 
@@ -241,12 +242,13 @@ class KeyLayout:
 
 def words_of(lifecycle: Lifecycle) -> Mapping[str, Mapping[int, str]]:
     """Return what the values of enum fields are in Redis; decimal numbers where nothing is said."""
-    return lifecycle.in_redis.words if lifecycle.in_redis else {}
+    kept = lifecycle.stored_as(KeptInRedis)
+    return kept.words if kept else {}
 
 
 def _named(lifecycle: Lifecycle) -> KeptInRedis | None:
     """Return the part of the spec with the names of keys; None where names go unsaid."""
-    kept = lifecycle.in_redis
+    kept = lifecycle.stored_as(KeptInRedis)
     return kept if kept is not None and kept.hash else None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from runtime.model.lifecycles import Backoff, DeadLetter, Due, Lease, Take, Transition, Update
 from runtime.model.measuring import WINDOW_SLOTS, Counts, Measured
+from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.redis.codec import HashCodec
 from runtime.stores.redis.layout import KeyLayout
 from runtime.stores.redis.lua_indexes import LuaIndexes
@@ -161,7 +162,7 @@ class LuaTable:
         return {"key": self._layout.unique_pattern(name), "seconds": self._variable_name(seconds)}
 
     def _retained(self) -> str | None:
-        kept = self._lifecycle.in_redis
+        kept = self._lifecycle.stored_as(KeptInRedis)
         return kept.expires if kept else None
 
     def _archived(self) -> set[int]:
@@ -204,7 +205,11 @@ class LuaTable:
 
     @staticmethod
     def _layout_words(holder: Any) -> Mapping[int, str]:
-        words: Mapping[int, str] = holder.in_redis.words.get(holder.status, {}) if holder.in_redis else {}
+        words: Mapping[int, str] = (
+            holder.stored_as(KeptInRedis).words.get(holder.status, {})
+            if holder.stored_as(KeptInRedis)
+            else {}
+        )
         return words
 
     # Changes.

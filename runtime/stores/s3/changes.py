@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from runtime.call.context import Call
-from runtime.model.kept_in_s3 import KeptInS3
 from runtime.model.lifecycles import Lifecycle, Transition, Update
 from runtime.model.system import Event, System
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.base import StoreBase
 from runtime.stores.contract import CREATION, DELETION, NOTHING, Given, Record
+from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3 import journal
 from runtime.stores.s3.claims.own_writes import OwnWrites
 from runtime.stores.s3.client.objects import Objects
@@ -69,7 +69,7 @@ class S3Changes(StoreBase[Record]):
         log: Log | None = None,
     ) -> None:
         super().__init__(system, lifecycle, record, world, metrics, values)
-        self._layout = layout or lifecycle.in_s3 or default_layout(lifecycle, record)
+        self._layout = layout or lifecycle.stored_as(KeptInS3) or default_layout(lifecycle, record)
         self._context: BucketContext[Record] = BucketContext(
             system.roles, self._rules, self._layout, objects, world, values
         )

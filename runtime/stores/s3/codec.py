@@ -12,9 +12,9 @@ from msgspec import Struct, field
 
 from runtime.model import json_text
 from runtime.model.json_text import Numeral
-from runtime.model.kept_in_s3 import KeptInS3, Shape
 from runtime.model.lifecycles import Lifecycle
 from runtime.stores.contract import Record
+from runtime.stores.layouts.s3 import KeptInS3, Shape
 from runtime.stores.store import Unstorable
 
 Convert = Callable[[Any], Any]

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Generic, NamedTuple
 
-from runtime.model.kept_in_s3 import KeptInS3
 from runtime.model.lifecycles import Lifecycle
 from runtime.stores.contract import Record
+from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3.client.errors import Away, NotMatched, ObjectError, Unsure
 from runtime.stores.s3.client.objects import Found, Objects
 from runtime.stores.s3.codec import ObjectCodec, Snapshot

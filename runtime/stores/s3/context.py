@@ -11,11 +11,11 @@ from typing import Any, Generic, TypeVar
 
 from runtime.call.conditions import Condition
 from runtime.call.context import Call
-from runtime.model.kept_in_s3 import KeptInS3
 from runtime.model.lifecycles import Due
 from runtime.model.system import Event
 from runtime.stores.bucket_store import NotReadable
 from runtime.stores.contract import Record
+from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3.client.errors import ObjectError, Refused
 from runtime.stores.s3.client.objects import Objects
 from runtime.stores.s3.codec import Unreadable

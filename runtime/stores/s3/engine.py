@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from runtime.model.lifecycles import Due, Lifecycle
 from runtime.observe.log import Log
 from runtime.stores.engine import Engine, EngineContext
+from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3.client.credentials import KeySource
 from runtime.stores.s3.client.errors import Refused
 from runtime.stores.s3.client.objects import Objects
@@ -36,7 +37,7 @@ class S3Engine(Engine):
 
     def make_store(self, lifecycle: Lifecycle, record: type[Any]) -> S3Store[Any]:
         context = self.context
-        layout = lifecycle.in_s3 or default_layout(lifecycle, record)
+        layout = lifecycle.stored_as(KeptInS3) or default_layout(lifecycle, record)
         place = place_of(layout, context.values)
         if place not in self._buckets:
             try:
@@ -67,7 +68,8 @@ class S3Engine(Engine):
 
     def sweeps(self, lifecycle: Lifecycle, component: str) -> Iterator[tuple[Due, Sweep]]:
         yield from super().sweeps(lifecycle, component)
-        repairs = lifecycle.in_s3.repairs if lifecycle.in_s3 is not None else None
+        kept = lifecycle.stored_as(KeptInS3)
+        repairs = kept.repairs if kept is not None else None
         if repairs is not None and repairs.by == component:
             assert lifecycle.record is not None
             step = self.store(lifecycle, lifecycle.record).repair
@@ -75,5 +77,5 @@ class S3Engine(Engine):
 
     def delayed_clocks(self) -> frozenset[str]:
         lifecycles = self.context.system.lifecycles.values()
-        kept = [each.in_s3 for each in lifecycles if each.in_s3 is not None]
+        kept = [found for each in lifecycles if (found := each.stored_as(KeptInS3)) is not None]
         return frozenset(each.repairs.every for each in kept if each.repairs is not None)

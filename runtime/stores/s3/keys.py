@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from runtime.model.kept_in_s3 import KeptInS3, KeyIndex
 from runtime.model.lifecycles import Lifecycle
+from runtime.stores.layouts.s3 import KeptInS3, KeyIndex
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HEX = "0123456789abcdef"

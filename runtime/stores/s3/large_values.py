@@ -9,9 +9,9 @@ from typing import Any, Generic
 
 from msgspec.structs import replace
 
-from runtime.model.kept_in_s3 import KeptInS3
 from runtime.model.lifecycles import Lifecycle
 from runtime.stores.contract import Record
+from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3.client.errors import Gone
 from runtime.stores.s3.client.objects import Objects
 from runtime.stores.s3.keys import Keys

@@ -8,8 +8,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
-from runtime.model.kept_in_s3 import KeptInS3, Shape
 from runtime.model.lifecycles import Lifecycle
+from runtime.stores.layouts.s3 import KeptInS3, Shape
 
 _TYPES = {str: "string", bool: "bool", int: "int64", float: "double", datetime: "timestamp"}
 

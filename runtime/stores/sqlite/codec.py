@@ -11,6 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from msgspec import Struct, json
 
 from runtime.model.lifecycles import Lifecycle
+from runtime.stores.layouts.sqlite import KeptInSqlite
 from runtime.stores.semantics.rules import EPOCH, to_moment
 from runtime.stores.sqlite.statements import RECORD
 
@@ -26,7 +27,8 @@ class RowCodec:
         self.names: tuple[str, ...] = record.__struct_fields__
         # A field may be called as a type is, so the names in the class are no names of types.
         hints = get_type_hints(record, vars(sys.modules[record.__module__]), {})
-        words = lifecycle.in_sqlite.words if lifecycle.in_sqlite else lifecycle.states
+        kept = lifecycle.stored_as(KeptInSqlite)
+        words = kept.words if kept else lifecycle.states
         self.word: Mapping[int, str] = words
         self.number = {word: number for number, word in words.items()}
         encoders = {name: self._encoder(name, hints[name], lifecycle.status) for name in self.names}

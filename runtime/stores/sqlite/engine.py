@@ -9,6 +9,7 @@ from typing import Any
 from runtime.model.lifecycles import Lifecycle
 from runtime.observe.log import Log
 from runtime.stores.engine import Engine, EngineContext
+from runtime.stores.layouts.sqlite import KeptInSqlite
 from runtime.stores.sqlite.database import SqliteDatabase
 from runtime.stores.sqlite.migrations import read_migrations
 from runtime.stores.sqlite.store import SqliteStore
@@ -22,7 +23,7 @@ class SqliteEngine(Engine):
         self._files: dict[str, SqliteDatabase] = {}
 
     def make_store(self, lifecycle: Lifecycle, record: type[Any]) -> SqliteStore[Any]:
-        context, kept = self.context, lifecycle.in_sqlite
+        context, kept = self.context, lifecycle.stored_as(KeptInSqlite)
         assert kept is not None
         path = str(context.values[kept.path])
         file = self._files.setdefault(path, SqliteDatabase(Path(path)))

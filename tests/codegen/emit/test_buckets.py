@@ -13,9 +13,9 @@ from codegen.emit.console import bucket_page
 from codegen.emit.docs import reference
 from codegen.emit.python import deployments, lifecycle, records, requests
 from codegen.source.spec import Spec
-from runtime.model.kept_in_s3 import KeptInS3
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import Deployment
+from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3.indexes.index_writer import shown_in_hints
 from tests.support.codegen.specs import FOLDERS, spec, texts
 
@@ -66,9 +66,7 @@ def find_plant(tables: dict[str, Any]) -> Lifecycle:
 
 
 def find_persistence(tables: dict[str, Any]) -> KeptInS3:
-    found = find_plant(tables).in_s3
-    assert found is not None
-    return found
+    return find_plant(tables).require_storage(KeptInS3)
 
 
 def test_the_engine_gets_the_keys_of_a_plant(tables: dict[str, Any]) -> None:

@@ -81,10 +81,7 @@ def _without_engine(lifecycle: Lifecycle) -> Lifecycle:
     return replace(
         lifecycle,
         lease=lease,
-        kept=None,
-        in_redis=None,
-        in_sqlite=None,
-        in_s3=None,
+        storage=None,
         holders=frozenset(),
         failed=frozenset(),
         key_form=None,

@@ -12,16 +12,15 @@ from runtime.model.lifecycles import (
     Due,
     Holder,
     Index,
-    Kept,
-    KeptInRedis,
     Lease,
     Lifecycle,
     Multiplier,
-    Remembered,
     Take,
     Transition,
     Update,
 )
+from runtime.stores.layouts.postgres import KeptInPostgres
+from runtime.stores.layouts.redis import KeptInRedis, Remembered
 from tests.support.stores.records import (
     DEAD,
     DONE,
@@ -179,7 +178,7 @@ ERRAND: Final = lifecycle(
         ),
         keeps_owner=True,
     ),
-    in_redis=kept_with(
+    storage=kept_with(
         expires="RETENTION_S",
         unique={"ticket": Remembered(key="", seconds="TICKET_S")},
         indexes={
@@ -261,7 +260,7 @@ PARCEL: Final = lifecycle(
         oldest_by="made_at",
         keeps_owner=True,
     ),
-    kept=Kept(store="", url="", table="", history="", unique=("ticket",)),
+    storage=KeptInPostgres(store="", url="", table="", history="", unique=("ticket",)),
     terminal=frozenset({DONE, DEAD}),
     deletable=frozenset({DONE, DEAD}),
     deleters=frozenset({"client"}),

@@ -21,11 +21,11 @@ from runtime.model.lifecycles import (
     Lifecycle,
     Multiplier,
     Overrides,
-    Remembered,
     Take,
     Transition,
     Update,
 )
+from runtime.stores.layouts.redis import Remembered
 from tests.support.stores.lifecycles import edge, kept_with, lifecycle
 from tests.support.stores.records import GONE, IDLE, Policy
 

@@ -11,13 +11,14 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from runtime.model.lifecycles import Kept, Lifecycle
+from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
+from runtime.stores.layouts.postgres import KeptInPostgres
 
 _OWN = "sql"
 
 
-def name_series(system: str, kept: Kept) -> str:
+def name_series(system: str, kept: KeptInPostgres) -> str:
     """Name the series that has the tables of an entity."""
     return system if kept.folder == _OWN else f"{system}/{kept.folder}"
 
@@ -36,7 +37,7 @@ def list_databases(system: System, engine: str | None = None) -> dict[str, str]:
     found: dict[str, str] = {}
     for lifecycle in system.lifecycles.values():
         storage = _place(system, lifecycle, engine)
-        if isinstance(storage, Kept):
+        if isinstance(storage, KeptInPostgres):
             found[storage.url] = name_series(system.name, storage)
         elif (outbox := getattr(storage, "outbox", None)) is not None:
             found[outbox.url] = system.name

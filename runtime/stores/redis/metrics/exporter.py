@@ -21,6 +21,7 @@ from redis.exceptions import RedisError
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.measuring import Ages, Counts, IndexSizes, Measured, States, Used
 from runtime.model.system import System
+from runtime.stores.layouts.redis import KeptInRedis
 
 FRESH_S = 1.0
 """For how long what was read is told again without a look at Redis."""
@@ -42,8 +43,9 @@ def exporters(
     """One for each server and prefix, with what concerns the entities that some components hold."""
     found: dict[tuple[str, str | None], list[Lifecycle]] = {}
     for lifecycle in system.lifecycles.values():
-        if lifecycle.in_redis is not None and lifecycle.holder in components:
-            found.setdefault((lifecycle.in_redis.url, lifecycle.in_redis.prefix), []).append(lifecycle)
+        kept = lifecycle.stored_as(KeptInRedis)
+        if kept is not None and lifecycle.holder in components:
+            found.setdefault((kept.url, kept.prefix), []).append(lifecycle)
     for (_, prefix), lifecycles in found.items():
         names = {each.entity for each in lifecycles}
         yield Exporter(
@@ -52,9 +54,9 @@ def exporters(
             str(values[prefix] or "") if prefix else "",
             values,
             {
-                each.entity: each.in_redis.outbox.stream
+                each.entity: kept.outbox.stream
                 for each in lifecycles
-                if each.in_redis and each.in_redis.outbox
+                if (kept := each.stored_as(KeptInRedis)) and kept.outbox
             },
         )
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from runtime.model.kept_in_s3 import KeptInS3
 from runtime.model.lifecycles import Lifecycle
+from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3.client.errors import Gone, Refused
 from runtime.stores.s3.client.listings import parse_document
 from runtime.stores.s3.client.objects import Objects
@@ -42,7 +42,7 @@ async def is_versioned(objects: Objects) -> bool:
 
 async def set_up(objects: Objects, lifecycles: Iterable[Lifecycle], values: Mapping[str, Any]) -> list[str]:
     """Makes the bucket ready for the entities of some lifecycles; what was done, a sentence each."""
-    kept = [each.in_s3 for each in lifecycles if each.in_s3 is not None]
+    kept = [found for each in lifecycles if (found := each.stored_as(KeptInS3)) is not None]
     done = [await _made(objects)]
     if any(each.unversioned is not None for each in kept):
         done.append(await _versions(objects, [each.unversioned for each in kept], values))

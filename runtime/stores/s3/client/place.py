@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from runtime.model.kept_in_s3 import KeptInS3
 from runtime.model.lifecycles import Lifecycle
+from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3.client.errors import Refused
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
@@ -100,7 +100,7 @@ def place_of(kept: KeptInS3, values: Mapping[str, Any]) -> BucketPlace:
 
 def places_of(lifecycles: Iterable[Lifecycle], values: Mapping[str, Any]) -> list[BucketPlace]:
     """Every place that entities of some lifecycles are at, once."""
-    kept = [each.in_s3 for each in lifecycles if each.in_s3 is not None]
+    kept = [found for each in lifecycles if (found := each.stored_as(KeptInS3)) is not None]
     return list(dict.fromkeys(place_of(each, values) for each in kept))
 
 

@@ -10,6 +10,7 @@ from generated.priority.lifecycle import TASK
 from generated.priority.messages import COMPLETED, HIGH, LOW
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
+from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.postgres.database import PostgresUnavailable
 from runtime.stores.postgres.schema.migrations import migrate, missing
 from tests.runtime.stores.history.kit import PATH, Kit, stored
@@ -33,8 +34,7 @@ async def test_a_record_comes_back_as_it_was(kit: Kit) -> None:
     assert record.parameters == stored("a", "", "")["parameters"]
     assert (record.retriable, record.error, record.available_at, record.changes) == (True, None, None, 5)
     changes = await kit.reader.history("a")
-    assert TASK.in_redis is not None
-    numbers = {word: number for number, word in TASK.in_redis.words["status"].items()}
+    numbers = {word: number for number, word in TASK.require_storage(KeptInRedis).words["status"].items()}
     states = [numbers[word] for word in PATH]
     assert [(each.source, each.target) for each in changes] == [*zip((None, *states), states, strict=False)]
     assert (changes[4].owner, changes[4].fence, changes[4].trace) == ("w-1", 2, "trace of a")

@@ -30,6 +30,7 @@ from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import DELETION, NOTHING, CreateResult, LeaseProof, LeaseSettlement, Transitioned
 from runtime.stores.history.entries import apart
+from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.redis import RedisClient, RedisStore
 from runtime.stores.redis.codec import compute_signature, unpack_fields
 from runtime.world import RealWorld
@@ -37,7 +38,8 @@ from tests.runtime.hand_world import Lines
 
 WORLD = RealWorld()
 PRIORITIES: dict[int, str] = {HIGH: "high", MEDIUM: "medium", LOW: "low"}
-STATES = {number: word for number, word in TASK.in_redis.words["status"].items() if number}  # type: ignore[union-attr]
+WORDS = TASK.require_storage(KeptInRedis).words["status"]
+STATES = {number: word for number, word in WORDS.items() if number}
 NUMBERS = [each for each in SYSTEM.variables.values() if each.type in ("int", "number")]
 VALUES: dict[str, Any] = read(NUMBERS, (), {}, {})
 

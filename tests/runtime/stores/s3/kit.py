@@ -13,6 +13,7 @@ from runtime.node.systems import load_system
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import LeaseProof, LeaseSettlement, Transitioned
+from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3.client.objects import Objects
 from runtime.stores.s3.store import S3Store
 from runtime.stores.store import NoSuchEntity
@@ -109,7 +110,7 @@ class Process:
         return Call(world=self.world, log=self.log, caller=actor)
 
     def new(self, **fields: Any) -> Any:
-        assert self.task.record is not None and self.task.in_s3 is not None
+        assert self.task.record is not None
         given = {
             "id": "",
             "task_type": "echo",
@@ -121,14 +122,13 @@ class Process:
         return self.task.record(**{**given, **fields})
 
     def policy(self, **fields: Any) -> Any:
-        assert self.task.in_s3 is not None
         usual = {
             "initial_interval_ms": 1000,
             "max_interval_ms": 60000,
             "multiplier": 2.0,
             "jitter_percent": 0.25,
         }
-        return self.task.in_s3.messages["RetryPolicy"].made(**{**usual, **fields})
+        return self.task.require_storage(KeptInS3).messages["RetryPolicy"].made(**{**usual, **fields})
 
     async def submit(self, **fields: Any) -> Any:
         made = (await self.tasks.create(self.new(**fields), self.call())).record

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.node.systems import load_system
+from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3.codec import ObjectCodec, Unreadable
 from runtime.stores.s3.keys import derived_uuid
 from runtime.stores.semantics.clocks import due_at, due_given
@@ -31,8 +32,7 @@ _ANYTHING = st.recursive(
     max_leaves=4,
 )
 _TASK = load_system("objectqueue").lifecycles["task"]
-assert _TASK.in_s3 is not None
-_KEPT = _TASK.in_s3
+_KEPT = _TASK.require_storage(KeptInS3)
 _CODEC: ObjectCodec[Any] = ObjectCodec(_TASK, _KEPT)
 assert _TASK.record is not None
 _RULES = prepare_rules(_TASK, _TASK.record, {"QO_MONITOR_GRACE": 5})

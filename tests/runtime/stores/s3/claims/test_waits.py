@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from runtime.node.systems import load_system
+from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.semantics.creation import created
 from runtime.stores.semantics.edges import take_edge
 from runtime.stores.semantics.rules import prepare_rules
@@ -20,8 +21,8 @@ class Waiting:
 
     def __init__(self) -> None:
         self.lifecycle = load_system("objectqueue").lifecycles["task"]
-        assert self.lifecycle.in_s3 is not None and self.lifecycle.record is not None
-        self.kept = self.lifecycle.in_s3
+        assert self.lifecycle.record is not None
+        self.kept = self.lifecycle.require_storage(KeptInS3)
         self.world = TestWorld()
         self.rules = prepare_rules(self.lifecycle, self.lifecycle.record, {})
 

@@ -15,8 +15,8 @@ from msgspec import structs
 
 from runtime.certs import make_certificates
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.model.kept_in_s3 import KeptInS3
 from runtime.node.systems import load_system
+from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3.bucket.page_files import page_url
 from runtime.stores.s3.bucket.page_links import presign
 from runtime.stores.s3.client.credentials import AccessKey, KeySource
@@ -72,7 +72,7 @@ NURSERY = {
 
 def kept_elsewhere() -> KeptInS3:
     """Entities whose spec has other names for its variables."""
-    kept = load_system("objectqueue").lifecycles["task"].in_s3
+    kept = load_system("objectqueue").lifecycles["task"].require_storage(KeptInS3)
     assert kept is not None
     endpoint, bucket, region, prefix = NURSERY
     return structs.replace(kept, endpoint=endpoint, bucket=bucket, region=region, prefix=prefix)

@@ -1,4 +1,4 @@
-"""What the generator tells the engine of entities that are objects of a bucket."""
+"""Layout of entities in a bucket: the place, and the keys of objects by their purpose."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from msgspec import Struct, field
+
+from runtime.model.lifecycles import Placed, Storage
 
 
 class Shape(Struct, frozen=True):
@@ -80,7 +82,7 @@ class Retiring(Struct, frozen=True):
     days: str
 
 
-class KeptInS3(Struct, frozen=True):
+class KeptInS3(Storage, frozen=True):
     """Entities as objects of a bucket. What is in upper case is the name of a variable."""
 
     engine: ClassVar[str] = "s3"
@@ -117,3 +119,8 @@ class KeptInS3(Struct, frozen=True):
     def drivers(self) -> frozenset[str]:
         """The components that work for this engine by a clock of its own."""
         return frozenset((self.repairs.by,) if self.repairs is not None else ())
+
+    @property
+    def placed(self) -> Placed:
+        """What it says of the meaning of entities."""
+        return Placed({self.keyed_by: None} if self.keyed_by else {})

@@ -1,0 +1,1 @@
+"""Layouts: how each engine names and lays out entities, as the generator writes it."""

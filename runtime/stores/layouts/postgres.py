@@ -1,0 +1,34 @@
+"""Layout of entities in PostgreSQL: the server and the names of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from msgspec import field
+
+from runtime.model.lifecycles import Index, Placed, Storage
+
+
+class KeptInPostgres(Storage, frozen=True):
+    """The server that keeps the entities, and what they are called there."""
+
+    engine: ClassVar[str] = "postgres"
+
+    store: str
+    url: str
+    table: str
+    history: str
+    unique: tuple[str, ...] = ()
+    folder: str = "sql"
+    """The folder of the generated SQL, which has its own series of migrations."""
+    unique_for: Mapping[str, str] = field(default_factory=dict)
+    """Fields that no two entities share for some time, and the variable with the seconds."""
+    indexes: Mapping[str, Index] = field(default_factory=dict)
+    expires: str | None = None
+
+    @property
+    def placed(self) -> Placed:
+        """What it says of the meaning of entities."""
+        unique = {**dict.fromkeys(self.unique), **self.unique_for}
+        return Placed(unique, self.indexes, self.expires)
