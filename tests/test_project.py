@@ -43,14 +43,15 @@ def test_required_files_exist(path: str) -> None:
 
 @pytest.mark.req("TQ-216", "TQ-220")
 def test_the_services_need_no_database_and_no_consensus() -> None:
-    """No entity is stored in a server, no deployment starts one, and no image has a library for consensus.
+    """Neither design has a store or starts a server, and no image has a library for consensus.
 
-    The drivers that are installed are for systems whose spec keeps entities in PostgreSQL,
-    in Redis or in a bucket.
+    The drivers that are installed are for systems and deployments that keep entities in PostgreSQL, in Redis
+    or in a bucket.
     """
     kept = [(each.kept, each.in_redis, each.in_s3) for each in SYSTEM.lifecycles.values()]
     assert set(kept) == {(None, None, None)}
-    assert all(not each.servers for each in SYSTEM.deployments.values())
+    designs = [SYSTEM.deployments[name] for name in ("microservices", "monolith")]
+    assert all(not each.servers and each.engine is None for each in designs)
     lock = (ROOT / "requirements-run.lock").read_text(encoding="utf-8")
     installed = set(re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE))
     assert {"grpcio", "protobuf"} <= installed

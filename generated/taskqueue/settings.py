@@ -1,6 +1,6 @@
 """Environment of taskqueue: its variables, and the settings that each component reads from them.
 
-Generated from spec/taskqueue (sha256:92f16215742045f7). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:5dc1bc31b081eb9a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,12 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         type="data_path",
         meaning="The database file of a node, where a deployment keeps what it has in one.",
         default="taskqueue.db",
+    ),
+    "DATABASE_URL": Variable(
+        name="DATABASE_URL",
+        type="url",
+        meaning="The PostgreSQL database, where a deployment keeps what it has in one, as postgresql://user:password@host:port/name.",
+        required=True,
     ),
     "GATEWAY_PORT": Variable(
         name="GATEWAY_PORT",

@@ -1,6 +1,6 @@
 """Storage of taskqueue by the engines that a deployment names instead of those in its lifecycle.
 
-Generated from spec/taskqueue (sha256:92f16215742045f7). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:5dc1bc31b081eb9a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,46 @@ from generated.taskqueue.messages import (
     QUEUED,
     RUNNING,
 )
-from runtime.model.lifecycles import KeptInSqlite, Storage
+from runtime.model.lifecycles import Kept, KeptInSqlite, Storage
 
 STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
     {
+        "postgres": Frozen(
+            {
+                "job": Kept(
+                    store="postgres",
+                    url="DATABASE_URL",
+                    table="jobs",
+                    history="job_history",
+                    unique=(),
+                    folder="postgres",
+                ),
+                "submit_key": Kept(
+                    store="postgres",
+                    url="DATABASE_URL",
+                    table="submit_keys",
+                    history="submit_key_history",
+                    unique=(),
+                    folder="postgres",
+                ),
+                "entry": Kept(
+                    store="postgres",
+                    url="DATABASE_URL",
+                    table="entrys",
+                    history="entry_history",
+                    unique=(),
+                    folder="postgres",
+                ),
+                "envelope": Kept(
+                    store="postgres",
+                    url="DATABASE_URL",
+                    table="envelopes",
+                    history="envelope_history",
+                    unique=(),
+                    folder="postgres",
+                ),
+            }
+        ),
         "sqlite": Frozen(
             {
                 "job": KeptInSqlite(

@@ -1,6 +1,6 @@
 """All tables of taskqueue for the engine.
 
-Generated from spec/taskqueue (sha256:92f16215742045f7). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:5dc1bc31b081eb9a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="taskqueue",
-    digest="92f16215742045f7be8dd7401bae939b536e4cb9ead1cdf0073e9c7fb22bc4f5",
+    digest="5dc1bc31b081eb9a41a0860d819fa9b325d4432e1ad206cdb6f920c63bd420fe",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

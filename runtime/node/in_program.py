@@ -23,8 +23,8 @@ class InProcessNode:
     """A channel to the components of a node, made from the variables of the node. To be closed at the end.
 
     A program with access to the stores has the permissions of `principal`; the guard checks every call.
-    Where all stores are in Redis it can be `blocking`: calls never wait for an event loop, for programs
-    without one (see `runtime.call.blocking`).
+    Where the engine of all stores is able to, it can be `blocking`: calls never wait for an event loop, for
+    programs without one (see `runtime.call.blocking`).
     """
 
     def __init__(

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
 from runtime.embedded.redis import EmbeddedRedis
 from tests.support.chaos import Chaos
@@ -97,6 +98,21 @@ def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(place: Place) -
     wait_for_lines(zombie, "lease_lost", job_id=job, attempt=1)
     assert get(place.api.http, job) == before
     assert place.edges(job) == LOST
+
+
+def test_a_job_type_may_have_a_retry_policy_of_its_own(place: Place) -> None:
+    """The variables apply to all others: no retry there, where the job type of the spec waits ten seconds."""
+    # Nothing is queued again, so that a failed job stays as it is while it is read.
+    place.worker_of(
+        "strict", MAX_RETRIES="0", BACKOFF_MAX_SECONDS="300", SCHEDULER_INTERVAL_SECONDS="3600"
+    ).start()
+    stated, other = submit(place.api.http, "SEND_EMAIL"), submit(place.api.http, "unknown")
+    assert wait_until_final(place.api.http, other) == "FAILED"
+    wait_until(lambda: place.edges(stated), "it failed", lambda seen: seen[-1] == "fail")
+    with Redis.from_url(place.server.url, decode_responses=True) as client:
+        row: dict[str, str] = client.hgetall(f"orchestrator:job:record:{stated}")
+    assert row["state"] == "RETRY"
+    assert int(row["next_attempt_at"]) - int(row["updated_at"]) == 10_000_000
 
 
 def test_racing_workers_run_each_job_once(place: Place) -> None:

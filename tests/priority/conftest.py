@@ -16,10 +16,29 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection import client as servers
 from tests.orchestrator.conftest import make_database
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.postgres_clusters import ServiceDatabases
+from tests.support.priority.postgres_queue import PostgresQueue, PostgresStack
 from tests.support.priority.stack import Queue, Servers, Stack
+from tests.support.selection.asked_names import find_asked_names
 
 NewServers = Callable[[], Servers]
+DEPLOYMENTS = ("local", "postgres")
+OF_REDIS = frozenset(
+    (
+        *("redis", "read_hash", "list_keys", "list_waiting", "list_queues", "calls"),
+        *("scrape", "shared_stack", "fresh"),
+    )
+)
+"""What a test asks of a queue whose tasks are in Redis: it looks at them itself, or counts there."""
 _DATABASES = 16
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that asks a queue by its API alone on each deployment, and the others on Redis."""
+    if "deployment" in metafunc.fixturenames:
+        names = {*find_asked_names(metafunc.function), *metafunc.fixturenames}
+        metafunc.parametrize("deployment", DEPLOYMENTS[:1] if names & OF_REDIS else DEPLOYMENTS)
 
 
 @pytest.fixture(autouse=True)
@@ -90,11 +109,33 @@ def shared_queue(shared_stack: Stack) -> Queue:
     return shared_stack.queue()
 
 
+@pytest.fixture(scope="session")
+def databases(postgres: EmbeddedPostgres) -> ServiceDatabases:
+    """Databases for tasks in PostgreSQL, as the role of the service has them."""
+    return ServiceDatabases(postgres, "priority/postgres")
+
+
+@pytest.fixture(scope="session")
+def queue_in_postgres(
+    databases: ServiceDatabases, postgres: EmbeddedPostgres, logs: Path
+) -> Iterator[PostgresQueue]:
+    """The same API on PostgreSQL alone."""
+    url = databases.make()
+    with PostgresStack(url, logs) as stack, Sql(postgres.url_of(url.rpartition("/")[2])) as owner:
+        stack.add("api")
+        yield PostgresQueue(stack.queue(), owner)
+
+
 @pytest.fixture
-def queue(shared_queue: Queue) -> Queue:
-    """The same, with nothing in it."""
-    shared_queue.redis.flushdb()
-    return shared_queue
+def queue(request: pytest.FixtureRequest, deployment: str) -> Queue:
+    """An API with nothing in it, on each deployment that a test can be run on."""
+    if deployment == "postgres":
+        moved: PostgresQueue = request.getfixturevalue("queue_in_postgres")
+        moved.empty()
+        return moved
+    own: Queue = request.getfixturevalue("shared_queue")
+    own.redis.flushdb()
+    return own
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from generated.priority.system import SYSTEM
-from runtime.embedded.postgres import EmbeddedPostgres
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.postgres_clusters import ServiceDatabases
 from tests.support.priority.stack import (
@@ -52,12 +51,6 @@ class OnEngine(Stack):
     def begin_api(self, **settings: str) -> Queue:
         """An API that is ready, as its callers see it."""
         return self.queue(self.begin("api", **settings))
-
-
-@pytest.fixture(scope="module")
-def databases(postgres: EmbeddedPostgres) -> ServiceDatabases:
-    """Databases for tasks, as the role of the service has them."""
-    return ServiceDatabases(postgres, "priority/postgres")
 
 
 @pytest.fixture(scope="module", params=ENGINES)

@@ -33,12 +33,15 @@ def run_cli(method: str, env: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-def test_one_command_starts_it_and_tasks_survive_a_restart(folder: Path) -> None:
+@pytest.mark.parametrize(("name", "servers"), [("local", ["redis", "postgres"]), ("postgres", ["postgres"])])
+def test_one_command_starts_it_and_tasks_survive_a_restart(
+    folder: Path, name: str, servers: list[str]
+) -> None:
     """The line names the API and a token for each role; without workers a task waits, also over a restart."""
     tasks: list[str] = []
     for _ in range(2):
-        with up(folder, "priority.local", "--workers", "0", CHARTER_DATA=str(folder / "data")) as running:
-            assert list(running.pids()) == ["redis", "postgres", "api"]
+        with up(folder, f"priority.{name}", "--workers", "0", CHARTER_DATA=str(folder / "data")) as running:
+            assert list(running.pids()) == [*servers, "api"]
             url, env = running.ready["endpoints"]["api"], running.ready["env"]
             headers = {
                 role: {"authorization": f"Bearer {env[f'{role}_TOKEN']}"} for role in ("CLIENT", "ADMIN")

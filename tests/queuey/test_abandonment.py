@@ -68,15 +68,16 @@ async def test_a_job_runs_twice_by_default(house: House) -> None:
 
 @pytest.mark.req("QQ-026", "QQ-036")
 @pytest.mark.parametrize(("most", "runs"), [(1, 1), (2, 2), (3, 2), (5, 3), (7, 4)])
-async def test_the_number_of_runs_by_max_attempts(tmp_path: Path, most: int, runs: int) -> None:
-    async with House(tmp_path / "q.db", MAX_ATTEMPTS=str(most), ABANDONED_AGE="60") as house:
-        house.world.freeze()
-        await house.create()
-        count = 0
-        while await house.claim() is not None:
-            count += 1
-            house.world.step(60_001)
-        assert count == runs
+async def test_the_number_of_runs_by_max_attempts(house: House, most: int, runs: int) -> None:
+    await house.close()
+    await house.open(MAX_ATTEMPTS=str(most), ABANDONED_AGE="60")
+    house.world.freeze()
+    await house.create()
+    count = 0
+    while await house.claim() is not None:
+        count += 1
+        house.world.step(60_001)
+    assert count == runs
 
 
 @pytest.mark.req("QQ-026")
@@ -178,16 +179,15 @@ async def test_each_overdue_job_is_swept_by_its_own_attempts(house: House) -> No
 
 
 @pytest.mark.req("QQ-044")
-async def test_a_grace_period_after_the_start(tmp_path: Path) -> None:
-    async with House(tmp_path / "q.db", STARTUP_GRACE="60") as house:
-        house.world.freeze()
-        job = await house.create_active()
-        await house.close()
-        house.world.step(AGE_MS + 1)
-        await house.open()
-        assert (await house.get(job["job_id"]))["status"] == "active"
-        house.world.step(60_000)
-        assert (await house.get(job["job_id"]))["status"] == "pending"
+async def test_a_grace_period_after_the_start(house: House) -> None:
+    house.world.freeze()
+    job = await house.create_active()
+    await house.close()
+    house.world.step(AGE_MS + 1)
+    await house.open(STARTUP_GRACE="60")
+    assert (await house.get(job["job_id"]))["status"] == "active"
+    house.world.step(60_000)
+    assert (await house.get(job["job_id"]))["status"] == "pending"
 
 
 @pytest.mark.req("QQ-007", "QQ-045")

@@ -20,7 +20,7 @@ from tests.support.taskqueue.node_kills import NodeKills, Submits
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-ENGINES = ("sqlite",)
+ENGINES = ("postgres", "sqlite")
 SETTINGS = {
     "HEARTBEAT_INTERVAL_MS": "100",
     "WORKER_TIMEOUT_MS": "300",
@@ -29,7 +29,7 @@ SETTINGS = {
 }
 
 
-@pytest_asyncio.fixture(params=ENGINES, loop_scope="session")
+@pytest_asyncio.fixture(scope="module", params=ENGINES, loop_scope="session")
 async def kept(request: pytest.FixtureRequest) -> AsyncIterator[Launched]:
     """The six services over each engine."""
     async with launched_by_fork(f"taskqueue.{request.param}", settings=SETTINGS) as running:

@@ -1,5 +1,5 @@
 -- What taskqueue keeps in a SQLite file, for a fresh one.
--- Generated from spec/taskqueue (sha256:92f16215742045f7). Do not edit; run `nox -s generate`.
+-- Generated from spec/taskqueue (sha256:5dc1bc31b081eb9a). Do not edit; run `nox -s generate`.
 --
 -- The guards hold for everybody, also for what a person types in: an edge that the lifecycle does not have is
 -- refused, and so is a deletion that it does not let.

@@ -37,6 +37,9 @@ _Way = tuple[str, bool]
 class PostgresCreation(PostgresClocks[Record]):
     """Creates the entities of one kind."""
 
+    _apart_us = 1
+    """What lies between two entities that come together, so that they are claimed in their order."""
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._creating: dict[_Way, Batch[Record, _Made]] = {}
@@ -264,7 +267,7 @@ class PostgresCreation(PostgresClocks[Record]):
             if most is not None and depth >= most:
                 results.append(CreateResult(record, False, True))
                 continue
-            made = begin(rules, record, first, now, self._world, call.caller)
+            made = begin(rules, record, first, now + self._apart_us * len(new), self._world, call.caller)
             depth += ceiling is not None and is_in_index(rules, rules.indexes[ceiling.index], made.record)
             taken.add(key)
             known |= dict.fromkeys(pairs, made.record)

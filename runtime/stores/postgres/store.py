@@ -16,6 +16,8 @@ from runtime.stores.semantics.rules import EPOCH, to_moment
 
 _POLL_S = 0.05
 """How often an entity is read while a caller waits for its next change."""
+_MOST_SKIPPED = 2**62
+"""What is added to it is still a number of the server. No listing is as long."""
 
 
 class PostgresStore(PostgresLeases[Record]):
@@ -62,7 +64,8 @@ class PostgresStore(PostgresLeases[Record]):
         given = self._narrow(equal)
         await self._forget()
         wanted = [self._codec.state_name(state) for state in states or self._lifecycle.states]
-        given |= {"states": [*dict.fromkeys(wanted)], "size": size + 1, "offset": offset}
+        given |= {"states": [*dict.fromkeys(wanted)], "size": size + 1}
+        given["offset"] = min(offset, _MOST_SKIPPED)
         given |= {"since": self._listed_time(since), "until": self._listed_time(until)}
         if after is not None:
             given |= {"after_at": self._cursor_time(after.at), "after_key": self._codec.as_key(after.key)}

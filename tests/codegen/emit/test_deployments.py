@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 from codegen.emit.postgres import postgres_files
 from codegen.language.deployments import DeploymentsFile
+from codegen.source.loader import load
 from codegen.source.spec import Spec
 from tests.support.codegen.specs import FOLDERS, spec, texts
 
+ROOT = Path(__file__).parents[3]
 BAKERY, NURSERY = (next(each for each in FOLDERS if each.endswith(name)) for name in ("bakery", "nursery"))
 
 
@@ -65,3 +69,20 @@ def test_artefacts_of_two_places_do_not_mix() -> None:
     assert not [
         path for path in texts(postgres_files.emit, spec("spec/orchestrator")) if "/postgres/" in path
     ]
+
+
+def test_the_engine_of_a_deployment_is_one_word(tmp_path: Path) -> None:
+    """From one line to the other the servers follow, and the nodes, and what they read."""
+    folder = tmp_path / "priority"
+    shutil.copytree(ROOT / "spec" / "priority", folder)
+    path = folder / "deployments.yaml"
+    text = path.read_text()
+    path.write_text(text.replace("  engine: postgres\n", "  engine: redis\n"))
+    assert text.count("  engine: postgres\n") == 1
+    of = load(folder)
+    own, moved = (of.deployments.root[name] for name in ("local", "postgres"))
+    assert of.servers_of(moved) == of.servers_of(own)
+    for node in own.nodes:
+        assert of.variables_of(moved, node) == of.variables_of(own, node)
+    assert of.unneeded_variables(moved) == []
+    assert not [path for path in texts(postgres_files.emit, of) if "/postgres/" in path]

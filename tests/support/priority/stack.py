@@ -69,8 +69,9 @@ class Servers:
 class Stack:
     """One Redis and one PostgreSQL with processes around them."""
 
-    def __init__(self, servers: Servers, logs: Path) -> None:
+    def __init__(self, servers: Servers, logs: Path, deployment: str = "local") -> None:
         self.servers = servers
+        self._deployment = deployment
         self.redis = servers.redis
         self._logs = logs
         self.nodes: list[Node] = []
@@ -93,12 +94,13 @@ class Stack:
         name: str,
         /,
         *,
-        deployment: str = "local",
+        deployment: str = "",
         program: str = SERVE,
         intervals: Mapping[str, str] = NO_PERIODIC_WORK,
         **settings: str,
     ) -> Node:
         """A node with some intervals, not started yet."""
+        deployment = deployment or self._deployment
         table = SYSTEM.deployments[deployment].nodes[name]
         short = {key: value for key, value in intervals.items() if key in table.variables}
         node = Node(

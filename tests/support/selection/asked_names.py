@@ -9,7 +9,8 @@ from typing import Any
 
 def find_asked_names(function: Callable[..., Any]) -> set[str]:
     """Find the names that a test uses, also in the functions of its module that it calls."""
-    return _find(function, set())
+    examples = getattr(function, "hypothesis", None)  # It wraps a test that is run for many examples.
+    return _find(function if examples is None else examples.inner_test, set())
 
 
 def _find(function: Callable[..., Any], seen: set[str]) -> set[str]:

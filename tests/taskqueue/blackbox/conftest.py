@@ -12,12 +12,15 @@ from tests.support.taskqueue.api import Api
 from tests.support.taskqueue.forked_deployments import launched_by_fork
 from tests.support.taskqueue.gates import HANDLERS
 
-DEPLOYMENTS = ["taskqueue.microservices", "taskqueue.monolith", "taskqueue.sqlite"]
+DEPLOYMENTS = [
+    *("taskqueue.microservices", "taskqueue.monolith"),
+    *("taskqueue.sqlite", "taskqueue.postgres"),
+]
 """All deployments that serve the public API. A deployment that is added here has to pass the same tests."""
 BY_DIRECT = "taskqueue.microservices, direct"
 """The first of them with the other carrier."""
 
-KEPT = ("taskqueue.sqlite",)
+KEPT = ("taskqueue.sqlite", "taskqueue.postgres")
 """Those that keep jobs in files or in a server. They take all tests with `--deep`, and else these files."""
 FILES_OF_KEPT = ("test_lifecycle.py", "test_results.py", "test_smoke.py", "test_submit.py")
 
@@ -67,6 +70,13 @@ async def microservices_by_direct() -> AsyncIterator[Launched]:
 async def sqlite() -> AsyncIterator[Launched]:
     """The first one with what its services keep in files."""
     async with launched_by_fork("taskqueue.sqlite", settings=PATIENT) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def postgres() -> AsyncIterator[Launched]:
+    """The first one with what its services keep in tables, and a server of its own."""
+    async with launched_by_fork("taskqueue.postgres", settings=PATIENT) as running:
         yield running
 
 

@@ -50,7 +50,7 @@ def find_table(text: str, column: str) -> dict[str, Row]:
 @pytest.mark.req("TQ-176", "TQ-177")
 def test_endpoints_are_those_of_the_contract() -> None:
     """DNS name, service, bind host and port of each node are in the table, and the worker has none."""
-    first, second, _ = [
+    first, second, *_ = [
         rows for rows in parse_tables(render(spec("spec/taskqueue"))) if "DNS name" in rows[0]
     ]
     found = {
@@ -120,7 +120,7 @@ def test_tables_follow_the_start_command_and_the_environment() -> None:
     for path, text in texts(compose.emit, of).items():
         if path.endswith("compose.yaml"):
             for name, service in quick_yaml.read(text)["services"].items():
-                if "profiles" in service:
+                if "profiles" in service or name.startswith("postgres"):
                     continue
                 node = re.sub(r"-\d$", "", name)
                 row = f"`{name}`" if node == name else f"`{node}-0` to `{node}-5`"
