@@ -145,6 +145,19 @@ def test_accepted_tasks_outlive_the_process(engine: str, tmp_path: Path, databas
         assert queue.status(claimed["task_id"]) == "completed"
 
 
+@pytest.mark.parametrize("engine", DURABLE)
+def test_what_has_ended_is_forgotten(engine: str, tmp_path: Path, databases: ServiceDatabases) -> None:
+    """After its time, with its history; what waits stays."""
+    with OnEngine(tmp_path, engine, databases) as stack:
+        queue = stack.begin_api(TASK_RETENTION_SECONDS="1")
+        ended, waiting = queue.submit(), queue.submit()
+        worker = queue.register()
+        queue.complete(worker, queue.claim(worker))
+        path = f"/api/v1/tasks/{ended}"
+        wait_until(lambda: queue.client.get(path).status_code == 404, "it is forgotten")
+        assert queue.status(waiting) == "queued"
+
+
 def test_a_killed_worker_loses_no_task_in_a_database(tmp_path: Path, databases: ServiceDatabases) -> None:
     """It has the store itself. What it ran is run again by the one that follows, and each task ends once."""
     with OnEngine(tmp_path, "postgres", databases) as stack:

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from codegen.emit.deploy import compose, sentinel
 from codegen.emit.postgres import postgres_files
 from codegen.language.deployments import DeploymentsFile
 from codegen.source.loader import load
@@ -86,3 +87,14 @@ def test_the_engine_of_a_deployment_is_one_word(tmp_path: Path) -> None:
         assert of.variables_of(moved, node) == of.variables_of(own, node)
     assert of.unneeded_variables(moved) == []
     assert not [path for path in texts(postgres_files.emit, of) if "/postgres/" in path]
+
+
+def test_containers_have_the_servers_and_migrations_of_the_engine() -> None:
+    of = spec("spec/priority")
+    row = of.deployments.root["compose"].model_copy(update={"engine": "postgres", "servers": {}})
+    moved = replace(of, deployments=DeploymentsFile({"compose": row}))
+    found = texts(compose.emit, moved)["generated/priority/deploy/compose/compose.yaml"]
+    assert "python -m runtime.postgres migrate priority/postgres" in found
+    assert "\n  postgres:\n" in found
+    assert "\n  redis:\n" not in found
+    assert texts(sentinel.emit, moved) == {}

@@ -28,10 +28,13 @@ async def wait_until_completed(http: httpx.AsyncClient, job_id: str) -> None:
 
 
 @pytest.mark.req("ORC-053", "ORC-080", "ORC-105", "ORC-163")
-async def test_without_settings_it_has_its_own_database() -> None:
-    """Without DATABASE_URL and credentials a job is submitted and run by the started nodes api_only."""
+@pytest.mark.parametrize("deployment", ["local", "redis"])
+async def test_without_settings_it_has_its_own_server(deployment: str) -> None:
+    """Without an address of one and credentials a job is submitted and run by the started nodes api_only."""
     settings = {"POLL_INTERVAL_MS": "50"}
-    async with launched("orchestrator.local", ports="auto", tls=False, settings=settings) as running:
+    name = f"orchestrator.{deployment}"
+    async with launched(name, ports="auto", tls=False, settings=settings) as running:
+        assert running.endpoints.keys() == {"api", "api.grpc", "worker"}
         async with httpx.AsyncClient(
             base_url=running.endpoints["api"], timeout=PATIENCE, verify=NO_TLS
         ) as http:
