@@ -41,11 +41,11 @@ class Running(NamedTuple):
         return str(path)
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+@pytest.fixture(scope="module", params=[DEPLOYMENT, "queuey.redis"])
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Started without a runner, a job submitted, stopped, and started again with one."""
     folder, data = tmp_path_factory.mktemp("first"), tmp_path_factory.mktemp("data")
-    with up(folder, DEPLOYMENT, "--runners", "0", CHARTER_DATA=str(data)) as first:
+    with up(folder, request.param, "--runners", "0", CHARTER_DATA=str(data)) as first:
         assert set(first.ready["endpoints"]) == {"queue", "queue.grpc", "store"}
         found = Running(first.ready["env"], first.ready["endpoints"], folder, "")
         submitted = found.run("submit", found.sample("words"), stdin=b"it was there before")
@@ -56,7 +56,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         assert (early.exit_code, "no output yet" in early.stderr) == (2, True)
     again = tmp_path_factory.mktemp("again")
     settings = ("--set", "RUN_SECONDS=60", "--set", "SHUTDOWN_GRACE_SECONDS=1")
-    with up(again, DEPLOYMENT, *settings, CHARTER_DATA=str(data)) as second:
+    with up(again, request.param, *settings, CHARTER_DATA=str(data)) as second:
         env, endpoints = second.ready["env"], second.ready["endpoints"]
         yield Running(env, endpoints, again, submitted.stdout.strip())
 
