@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Discriminator, Field, StringConstraints, Tag, model_validator
 
 from codegen.language.base import Doc, LowerName, MethodRef, Part, TypeName, UpperName
 from codegen.language.lifecycle_values import Ceiling, Default, Multiplier, Overrides, PublicStatus
@@ -54,6 +54,27 @@ class Due(Part):
         description="Whether a read or a write of an entity that is due applies the change first, without "
         "waiting for the sweep.",
     )
+
+
+def _find_form(value: Any) -> str:
+    return "several" if isinstance(value, list | tuple) else "one"
+
+
+def _unwrap_single(dues: Due | tuple[Due, ...]) -> Due | tuple[Due, ...]:
+    """Unwrap a list of one clock, which means the same as the clock."""
+    return dues[0] if isinstance(dues, tuple) and len(dues) == 1 else dues
+
+
+Dues = Annotated[
+    Annotated[Due, Tag("one")] | Annotated[tuple[Due, ...], Field(min_length=1), Tag("several")],
+    Discriminator(_find_form),
+    AfterValidator(_unwrap_single),
+]
+"""A clock, or several of them, each of which drives the change by itself."""
+
+
+def _list_dues(dues: Due | tuple[Due, ...] | None) -> tuple[Due, ...]:
+    return dues if isinstance(dues, tuple) else (dues,) if dues else ()
 
 
 class Creation(Part):
@@ -208,14 +229,19 @@ class Transition(Part):
     dead_letter: DeadLetter | None = Field(
         default=None, description="Max attempts; without it the edge can be taken any number of times."
     )
-    due: Due | None = Field(
-        default=None, description="Clock that drives it; without one only actors take it."
+    due: Dues | None = Field(
+        default=None,
+        description="Clock that drives it, or a list of several; without one only actors take it.",
     )
-    also_due: Due | None = Field(default=None, description="A second clock that drives it.")
     reason: LowerName | None = Field(
         default=None,
         description="Name of the value in the request that says why; history and metrics have it.",
     )
+
+    @property
+    def dues(self) -> tuple[Due, ...]:
+        """The clocks that drive it."""
+        return _list_dues(self.due)
 
 
 class Update(Part):
@@ -244,9 +270,15 @@ class Update(Part):
     fenced: bool = Field(
         default=False, description="Whether it needs the lease: owner and fence are checked."
     )
-    due: Due | None = Field(
-        default=None, description="Clock that drives it; without one only actors make it."
+    due: Dues | None = Field(
+        default=None,
+        description="Clock that drives it, or a list of several; without one only actors make it.",
     )
+
+    @property
+    def dues(self) -> tuple[Due, ...]:
+        """The clocks that drive it."""
+        return _list_dues(self.due)
 
 
 class Entity(Part):

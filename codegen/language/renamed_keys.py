@@ -36,6 +36,20 @@ RENAMED: dict[str, dict[str, dict[str, str]]] = {
 """By file and place: old and new name of a key. Places have new names, outer ones before inner ones."""
 
 
+JOINED: dict[str, dict[str, tuple[str, str]]] = {
+    "lifecycle": {"entities.*.transitions.*": ("also_due", "due")},
+}
+"""By file and place: a key that is gone, and the one that is a list of both instead."""
+
+
+def iter_joined(file: str, data: Any) -> Iterator[tuple[Path, str]]:
+    """Iterate over the keys of a file that are gone: path and the key that is a list instead."""
+    for place, (old, new) in JOINED.get(file, {}).items():
+        for path, part in [*_find_parts(data, tuple(place.split(".")))]:
+            if old in part:
+                yield (*path, old), new
+
+
 def iter_renamed(file: str, data: Any) -> Iterator[tuple[Path, str]]:
     """Iterate over the old keys of a file: path and new name. Rename each before you ask for the next one."""
     for place, names in RENAMED.get(file, {}).items():
@@ -51,6 +65,9 @@ def rename_keys(file: str, data: Any) -> list[str]:
     for path, new in iter_renamed(file, data):
         rename_key(data, path, new)
         found[f"{path[-1]} -> {new}"] = None
+    for path, new in iter_joined(file, data):
+        _join_keys(data, path, new)
+        found[f"{path[-1]} -> a list of {new}"] = None
     return [*found]
 
 
@@ -62,6 +79,15 @@ def rename_key(data: Any, path: Path, new: str) -> None:
     items = [(new if key == old else key, value) for key, value in data.items()]
     data.clear()
     data.update(items)
+
+
+def _join_keys(data: Any, path: Path, new: str) -> None:
+    """Make a list of the values of a key that is gone and of the one before it."""
+    *around, old = path
+    for step in around:
+        data = data[step]
+    value = data.pop(old)
+    data[new] = [data[new], value] if new in data else value
 
 
 def _find_parts(data: Any, place: Path, path: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:

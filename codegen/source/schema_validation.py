@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, RootModel, ValidationError
 
 from codegen.diagnostics import Diagnostic, find_closest
-from codegen.language.renamed_keys import iter_renamed
+from codegen.language.renamed_keys import iter_joined, iter_renamed
 from codegen.source.yaml_reader import Path, Source
 
 _KINDS = {
@@ -25,7 +25,7 @@ _KINDS = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
 }
-_TAGS = ("int", "str", "bool", "float", "plain", "conditional", "everyone", "some")
+_TAGS = ("one", "several", "int", "str", "bool", "float", "plain", "conditional", "everyone", "some")
 
 
 def validate(
@@ -53,6 +53,11 @@ def rename_old_keys(file: str, source: Source) -> Iterator[Diagnostic]:
             source.place(path, key=True), "E010", message, f"Rename it to '{new}'; it means the same."
         )
         source.rename(path, new)
+    for path, new in [*iter_joined(file, source.data)]:
+        message = f"The key '{path[-1]}' is gone: '{new}' may be a list now."
+        hint = f"Make a list of '{new}' with both in it; it means the same."
+        yield Diagnostic(source.place(path, key=True), "E010", message, hint)
+        source.remove(path)
 
 
 def find_duplicates(source: Source) -> Iterator[Diagnostic]:
@@ -220,6 +225,9 @@ def _unwrap(annotation: Any, data: Any) -> Any:
         return _unwrap(get_args(annotation)[0], data)
     if get_origin(annotation) in (typing.Union, python_types.UnionType):
         members = [_unwrap(each, data) for each in get_args(annotation)]
+        lists = [each for each in members if get_origin(each) is tuple]
+        if isinstance(data, list) and lists:
+            return lists[0]
         with_keys = [
             each
             for each in members

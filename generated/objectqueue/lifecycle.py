@@ -73,12 +73,14 @@ TASK_RETRY: Final = Transition(
         jitter="retry_policy.jitter_percent",
     ),
     dead_letter=DeadLetter("fail", count="retry_count", limit="max_retries"),
-    due=Due(
-        at="lease_expires_at",
-        by="monitor",
-        every="QO_MONITOR_CHECK_INTERVAL",
-        after="QO_MONITOR_GRACE",
-        values=Frozen({"error": "lease expired (worker {worker_id}, attempt {attempt})"}),
+    dues=(
+        Due(
+            at="lease_expires_at",
+            by="monitor",
+            every="QO_MONITOR_CHECK_INTERVAL",
+            after="QO_MONITOR_GRACE",
+            values=Frozen({"error": "lease expired (worker {worker_id}, attempt {attempt})"}),
+        ),
     ),
 )
 """The handler failed in a way that may pass, took too long, or its worker was not heard of before the

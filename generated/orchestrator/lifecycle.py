@@ -41,7 +41,7 @@ JOB_ACCEPT: Final = Transition(
     actors=frozenset(("api",)),
     via=None,
     stamps=("updated_at",),
-    due=Due(at="created_at", by="api", every="CREATED_SWEEP_SECONDS", after="CREATED_GRACE_SECONDS"),
+    dues=(Due(at="created_at", by="api", every="CREATED_SWEEP_SECONDS", after="CREATED_GRACE_SECONDS"),),
 )
 """The API accepts the job; its sweeper does so for one that was left behind."""
 
@@ -79,7 +79,7 @@ JOB_FAIL: Final = Transition(
         until="next_attempt_at", count="retry_count", base="BACKOFF_BASE_SECONDS", max="BACKOFF_MAX_SECONDS"
     ),
     dead_letter=DeadLetter("bury", count="retry_count", limit="MAX_RETRIES"),
-    due=Due(at="lease_expiry", by="reaper", every="REAPER_INTERVAL_SECONDS"),
+    dues=(Due(at="lease_expiry", by="reaper", every="REAPER_INTERVAL_SECONDS"),),
 )
 """The run failed, or its worker was not heard of until its lease ended."""
 
@@ -104,7 +104,7 @@ JOB_REQUEUE: Final = Transition(
     via=None,
     stamps=("updated_at",),
     dead_letter=DeadLetter("bury", count="retry_count", limit="MAX_RETRIES"),
-    due=Due(at="next_attempt_at", by="scheduler", every="SCHEDULER_INTERVAL_SECONDS"),
+    dues=(Due(at="next_attempt_at", by="scheduler", every="SCHEDULER_INTERVAL_SECONDS"),),
 )
 """The wait is over."""
 

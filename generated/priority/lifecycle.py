@@ -1,6 +1,6 @@
 """Lifecycles of priority: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/priority (sha256:0634b5a63c3c16d3). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:8cc7eedffc20cdfa). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -104,19 +104,25 @@ TASK_RETRY: Final = Transition(
         max="RETRY_BACKOFF_MAX_SECONDS",
     ),
     dead_letter=DeadLetter("bury", count="retry_count", limit="max_retries"),
-    due=Due(
-        at="deadline_at",
-        by="detector",
-        every="TIMEOUT_CHECK_INTERVAL_SECONDS",
-        values=Frozen({"reason": "timeout", "error": "the task ran out of time", "retriable": "true"}),
-    ),
-    also_due=Due(
-        at=None,
-        by="detector",
-        every="WORKER_CHECK_INTERVAL_SECONDS",
-        holder_in=DEAD,
-        values=Frozen(
-            {"reason": "worker_lost", "error": "the worker was not heard of any more", "retriable": "true"}
+    dues=(
+        Due(
+            at="deadline_at",
+            by="detector",
+            every="TIMEOUT_CHECK_INTERVAL_SECONDS",
+            values=Frozen({"reason": "timeout", "error": "the task ran out of time", "retriable": "true"}),
+        ),
+        Due(
+            at=None,
+            by="detector",
+            every="WORKER_CHECK_INTERVAL_SECONDS",
+            holder_in=DEAD,
+            values=Frozen(
+                {
+                    "reason": "worker_lost",
+                    "error": "the worker was not heard of any more",
+                    "retriable": "true",
+                }
+            ),
         ),
     ),
     reason="reason",
@@ -197,12 +203,14 @@ TASK_RAISE_LOW: Final = Update(
     actors=frozenset(("promoter",)),
     where=Frozen({"effective_priority": LOW}),
     sets=Frozen({"effective_priority": MEDIUM}),
-    due=Due(
-        at="queued_at",
-        by="promoter",
-        every="PROMOTION_INTERVAL_SECONDS",
-        after="LOW_TO_MEDIUM_SECONDS",
-        batch="PROMOTION_BATCH_SIZE",
+    dues=(
+        Due(
+            at="queued_at",
+            by="promoter",
+            every="PROMOTION_INTERVAL_SECONDS",
+            after="LOW_TO_MEDIUM_SECONDS",
+            batch="PROMOTION_BATCH_SIZE",
+        ),
     ),
 )
 """A task of low priority has waited for long."""
@@ -213,12 +221,14 @@ TASK_RAISE_MEDIUM: Final = Update(
     actors=frozenset(("promoter",)),
     where=Frozen({"effective_priority": MEDIUM}),
     sets=Frozen({"effective_priority": HIGH}),
-    due=Due(
-        at="queued_at",
-        by="promoter",
-        every="PROMOTION_INTERVAL_SECONDS",
-        after="MEDIUM_TO_HIGH_SECONDS",
-        batch="PROMOTION_BATCH_SIZE",
+    dues=(
+        Due(
+            at="queued_at",
+            by="promoter",
+            every="PROMOTION_INTERVAL_SECONDS",
+            after="MEDIUM_TO_HIGH_SECONDS",
+            batch="PROMOTION_BATCH_SIZE",
+        ),
     ),
 )
 """A task of medium priority has waited for long."""
@@ -228,7 +238,7 @@ TASK_RELEASE: Final = Update(
     states=frozenset({QUEUED}),
     actors=frozenset(("sweeper",)),
     clear=("available_at",),
-    due=Due(at="available_at", by="sweeper", every="DELAY_CHECK_INTERVAL_SECONDS"),
+    dues=(Due(at="available_at", by="sweeper", every="DELAY_CHECK_INTERVAL_SECONDS"),),
 )
 """The time of a delayed task has come."""
 
@@ -517,8 +527,13 @@ WORKER_LOSE: Final = Transition(
     actors=frozenset(("detector",)),
     via=None,
     stamps=("updated_at",),
-    due=Due(
-        at="last_heartbeat", by="detector", every="WORKER_CHECK_INTERVAL_SECONDS", after="WORKER_DEAD_SECONDS"
+    dues=(
+        Due(
+            at="last_heartbeat",
+            by="detector",
+            every="WORKER_CHECK_INTERVAL_SECONDS",
+            after="WORKER_DEAD_SECONDS",
+        ),
     ),
 )
 """It was not heard of for too long."""
@@ -530,8 +545,13 @@ WORKER_LOSE_DRAINING: Final = Transition(
     actors=frozenset(("detector",)),
     via=None,
     stamps=("updated_at",),
-    due=Due(
-        at="last_heartbeat", by="detector", every="WORKER_CHECK_INTERVAL_SECONDS", after="WORKER_DEAD_SECONDS"
+    dues=(
+        Due(
+            at="last_heartbeat",
+            by="detector",
+            every="WORKER_CHECK_INTERVAL_SECONDS",
+            after="WORKER_DEAD_SECONDS",
+        ),
     ),
 )
 """It was not heard of for too long while it drained."""

@@ -1,6 +1,6 @@
 """Messages and enums of all proto files of priority.
 
-Generated from spec/priority (sha256:0634b5a63c3c16d3). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:8cc7eedffc20cdfa). Do not edit; run `nox -s generate`.
 """
 
 from generated.priority_internal_pb2 import (

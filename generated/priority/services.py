@@ -1,6 +1,6 @@
 """Services of priority as protocols: a handler implements one, a typed client has the same shape.
 
-Generated from spec/priority (sha256:0634b5a63c3c16d3). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:8cc7eedffc20cdfa). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """All tables of priority for the engine.
 
-Generated from spec/priority (sha256:0634b5a63c3c16d3). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:8cc7eedffc20cdfa). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="0634b5a63c3c16d3e361e5fd5eed8644fe08b58c548e283e2752de2af63a3fbc",
+    digest="8cc7eedffc20cdfa9526532e77aa7fa84573637bba1bd8c84b1a6ab1487be2a0",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -68,13 +68,15 @@ JOB_ABANDON: Final = Transition(
     stamps=("updated_at",),
     increment="run_attempts",
     dead_letter=DeadLetter("write_off", count="run_attempts", limit="MAX_ATTEMPTS", less="releases"),
-    due=Due(
-        at="updated_at",
-        by="queue",
-        every="SWEEP_INTERVAL",
-        after="ABANDONED_AGE",
-        grace="STARTUP_GRACE",
-        on_access=True,
+    dues=(
+        Due(
+            at="updated_at",
+            by="queue",
+            every="SWEEP_INTERVAL",
+            after="ABANDONED_AGE",
+            grace="STARTUP_GRACE",
+            on_access=True,
+        ),
     ),
 )
 """The runner was not heard of for too long, or cannot run the job where it is."""

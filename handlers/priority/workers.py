@@ -61,9 +61,7 @@ _WORKER_LOST_FIELDS = {
 }
 """For a task whose assignment was lost on the way, or whose outcome the worker has dropped."""
 
-_CLOCK_ERRORS = frozenset(
-    due.values["error"] for due in (TASK_RETRY.due, TASK_RETRY.also_due) if due is not None
-)
+_CLOCK_ERRORS = frozenset(due.values["error"] for due in TASK_RETRY.dues)
 """What a task has as its error whose lease the clock has ended, and not a report of its worker."""
 
 

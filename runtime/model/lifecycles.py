@@ -90,8 +90,7 @@ class Transition(Struct, frozen=True):
     increment: str | None = None
     backoff: Backoff | None = None
     dead_letter: DeadLetter | None = None
-    due: Due | None = None
-    also_due: Due | None = None
+    dues: tuple[Due, ...] = ()
     reason: str | None = None
 
 
@@ -107,7 +106,7 @@ class Update(Struct, frozen=True):
     from_request: Mapping[str, Take] = field(default_factory=dict)
     clear: tuple[str, ...] = ()
     fenced: bool = False
-    due: Due | None = None
+    dues: tuple[Due, ...] = ()
 
 
 class Holder(Struct, frozen=True):

@@ -130,9 +130,8 @@ def find_clock_drivers(lifecycle: Lifecycle) -> set[str]:
     """Find the components that drive the due transitions of an entity, or write its history."""
     edges, updates = lifecycle.edges.values(), lifecycle.updates.values()
     dues = [
-        *(edge.due for edge in edges),
-        *(edge.also_due for edge in edges),
-        *(each.due for each in updates),
+        *(due for edge in edges for due in edge.dues),
+        *(due for each in updates for due in each.dues),
     ]
     found = {due.by for due in (*dues, lifecycle.deletion_due) if due is not None}
     return found | lifecycle.storage.drivers if lifecycle.storage is not None else found

@@ -233,7 +233,7 @@ def _line_fields(lifecycle: Lifecycle) -> Iterator[tuple[str, _Line]]:
         ends = {"from_status": states[edge.source], "to_status": states[edge.target]}
         yield edge.name, _line(moved, entity, edge.name, ends)
     for update in lifecycle.updates.values():
-        yield update.name, _line(shifted if update.due else None, entity, update.name, {})
+        yield update.name, _line(shifted if update.dues else None, entity, update.name, {})
     yield CREATION, _line(moved, entity, CREATION, {"to_status": states[lifecycle.initial]})
     yield DELETION, _line(moved, entity, DELETION, {})
 

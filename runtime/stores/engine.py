@@ -148,10 +148,8 @@ def _import_engine(place: str) -> MakeEngine:
 def due_changes(lifecycle: Lifecycle, component: str) -> Iterator[tuple[str, Due]]:
     """Iterate over the changes of an entity that a component drives by the clock, in their order."""
     for edge in (*lifecycle.edges.values(), *lifecycle.by_name):
-        dues = (due for due in (edge.due, edge.also_due) if due is not None)
-        yield from ((edge.name, due) for due in dues if due.by == component)
+        yield from ((edge.name, due) for due in edge.dues if due.by == component)
     for update in lifecycle.updates.values():
-        if update.due is not None and update.due.by == component:
-            yield update.name, update.due
+        yield from ((update.name, due) for due in update.dues if due.by == component)
     if lifecycle.deletion_due is not None and lifecycle.deletion_due.by == component:
         yield DELETION, lifecycle.deletion_due

@@ -111,7 +111,7 @@ def without_work(data: Data) -> None:
     for word in ("lease", "updates"):
         bike.pop(word)
     for row in bike["transitions"].values():
-        for word in ("due", "also_due", "dead_letter", "backoff", "increment", "multiply", "copy", "reason"):
+        for word in ("due", "dead_letter", "backoff", "increment", "multiply", "copy", "reason"):
             row.pop(word, None)
     for index in ("waiting", "resting", "loaded", "aboard"):
         bike["kept_in"]["indexes"].pop(index)

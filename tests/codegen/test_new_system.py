@@ -96,7 +96,7 @@ assert (record.baker, record.burnt, record.placed_at) == (None, 0, datetime(1, 1
 assert CAKE.record is CakeRecord and CAKE.holders == {"counter", "baker", "porter"}
 assert CAKE.kept.unique == ("order_number",) and CAKE.lease.seconds == "OVEN_SECONDS"
 assert CAKE.public_status[messages.BINNED] == messages.PROGRESS_GONE
-assert CAKE_BURN.via is None and CAKE_BURN.increment == "burnt" and CAKE_BURN.due.by == "porter"
+assert CAKE_BURN.via is None and CAKE_BURN.increment == "burnt" and CAKE_BURN.dues[0].by == "porter"
 assert CAKE.transition(CAKE_BURN.dead_letter.transition).target == messages.BINNED
 settings = BakerSettings.load({"BAKERY_DATABASE": "postgresql://localhost/bakery", "NIGHT_SHIFT": "true"})
 assert (settings.night_shift, settings.oven_seconds) == (True, 0.5)
@@ -134,8 +134,8 @@ assert BIKE.defaults["most_drops"].of[messages.SIZE_CARGO] == "LARGE_DROPS"
 assert BIKE.ceiling.index == "waiting"
 assert BIKE.copy == {"urgency": "size", "first_seconds": "trip_seconds"}
 assert BIKE.deletion_due.after == "LOST_SECONDS" and VAN.unless_holding == "bike"
-assert BIKE_DROP.also_due.holder_in == messages.GONE and BIKE_DROP.also_due.at is None
-assert BIKE_DROP.due.values["reason"] == "late" and BIKE_DROP.multiply["trip_seconds"].times == 1.5
+assert BIKE_DROP.dues[1].holder_in == messages.GONE and BIKE_DROP.dues[1].at is None
+assert BIKE_DROP.dues[0].values["reason"] == "late" and BIKE_DROP.multiply["trip_seconds"].times == 1.5
 assert BIKE_HURRY_SMALL.where == {"urgency": messages.SIZE_SMALL} and BIKE.updates["note"] is BIKE_NOTE
 assert BIKE_HURRY_SMALL.sets == {"urgency": messages.SIZE_LARGE} and BIKE_NOTE.fenced
 assert SYSTEM.word("rental.v1.BikeSize", "SIZE_SMALL") == "small"

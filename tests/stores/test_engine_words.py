@@ -47,10 +47,9 @@ def _find_words(entity: dict[str, Any]) -> Iterator[str]:
 def _find_in_part(part: str, data: dict[str, Any]) -> Iterator[str]:
     yield from (f"{part}.{key}" for key in data)
     for key, value in data.items():
-        name = "due" if key == "also_due" else key
-        if name == "from_request":
+        if key == "from_request":
             for take in value.values():
                 yield from (f"from_request.{each}" for each in take)
-        elif name in PARTS and name not in ("lease", "kept_in"):
+        elif key in PARTS and key not in ("lease", "kept_in"):
             for each in value if isinstance(value, list) else [value]:
-                yield from (f"{name}.{word}" for word in each)
+                yield from (f"{key}.{word}" for word in each)

@@ -151,7 +151,7 @@ def _find_error_field(entity: Entity) -> str | None:
     """Find the field with the error of a failure, which due transitions set for a lost owner."""
     for row in entity.transitions.values():
         for field, take in row.from_request.items():
-            if row.due is not None and take.from_ in row.due.values:
+            if any(take.from_ in due.values for due in row.dues):
                 return field
     return None
 

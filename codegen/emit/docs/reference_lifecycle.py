@@ -57,7 +57,7 @@ def render_transitions(entity: Entity) -> str:
             ", ".join(_list_writes(row)),
             _format_backoff(row.backoff) if row.backoff else "",
             _format_give_up(entity, row.dead_letter) if row.dead_letter else "",
-            _format_dues(row.due, row.also_due),
+            _format_dues(*row.dues),
             code(row.via or ""),
         )
         for name, row in entity.transitions.items()
@@ -87,7 +87,7 @@ def render_updates(entity: Entity) -> str:
             ", ".join(row.by),
             ", ".join([*format_values(row.where), *(["the lease"] if row.fenced else [])]),
             ", ".join(_list_writes(row)),
-            _format_dues(row.due),
+            _format_dues(*row.dues),
         )
         for name, row in entity.updates.items()
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from codegen.emit.artefact import quote_sql as quoted
@@ -11,8 +11,8 @@ from codegen.emit.postgres.edge_words import EdgeWords
 from codegen.emit.postgres.postgres_words import PostgresWords
 from codegen.emit.postgres.types import EMPTY
 from codegen.emit.sql.names import GIVEN
-from codegen.emit.sql.stored_entity import Column
-from codegen.language.lifecycle import Transition
+from codegen.emit.sql.stored_entity import Column, name_clocks
+from codegen.language.lifecycle import Due, Transition
 from codegen.language.persistence import Lease
 from codegen.language.types import MessageField
 
@@ -115,7 +115,7 @@ class KeptEntity(PostgresWords):
 
     @cached_property
     def due_edges(self) -> dict[str, Transition]:
-        return {name: edge for name, edge in self.transitions.items() if edge.due}
+        return {name: edge for name, edge in self.transitions.items() if edge.dues}
 
     @cached_property
     def edges_from(self) -> dict[str, list[tuple[str, Transition]]]:
@@ -193,13 +193,11 @@ class KeptEntity(PostgresWords):
             found[f"{self.table}_acquirable"] = (what, over)
         for name, edge in self.due_edges.items():
             # The index of the listing has each state in the order of its time already.
-            if edge.due and edge.due.at and edge.due.at != self.row.listed_by:
-                over = f"({self.column(edge.due.at)}) WHERE {self.status} = {quoted(edge.from_)}"
-                found[f"{self.table}_due_{name}"] = (f"What is due to {name}.", over)
+            where = f"{self.status} = {quoted(edge.from_)}"
+            found |= dict(self._iter_due_indexes(name, edge.dues, where))
         for name, update in self.row.updates.items():
-            if update.due and update.due.at and update.due.at != self.row.listed_by:
-                over = f"({self.column(update.due.at)}) WHERE {self.status} IN ({_list(update.in_)})"
-                found[f"{self.table}_due_{name}"] = (f"What is due to {name}.", over)
+            where = f"{self.status} IN ({_list(update.in_)})"
+            found |= dict(self._iter_due_indexes(name, update.dues, where))
         if self.lease and self.row.lease and self.row.lease.holder:
             over = f"({self.lease.owner}) WHERE {self.status} = {quoted(self.lease.state)}"
             found[f"{self.table}_held"] = ("What each holder has.", over)
@@ -281,15 +279,25 @@ class KeptEntity(PostgresWords):
             numbered.append("4_complete")
         return {f"{self.table}_{each}" for each in numbered}
 
+    def _iter_due_indexes(
+        self, name: str, dues: tuple[Due, ...], where: str
+    ) -> Iterator[tuple[str, tuple[str, str]]]:
+        """Iterate over the indexes of what is due to a change, but for what the listing has in that order."""
+        for title, due in name_clocks(name, dues):
+            if due.at and due.at != self.row.listed_by:
+                over = f"({self.column(due.at)}) WHERE {where}"
+                yield f"{self.table}_{title}", (f"What is due to {name}.", over)
+
     def sweeps_lease(self, edge: Transition) -> bool:
         """Whether an edge is driven by the end of the lease."""
         lease = self.row.lease
-        return bool(lease and edge.due and edge.from_ == lease.state and edge.due.at == lease.expires)
+        ends = [due for due in edge.dues if lease and due.at == lease.expires]
+        return bool(lease and edge.from_ == lease.state and ends)
 
     def waits_for_lease(self, edge: Transition) -> bool:
         """Whether the one who drives an edge by the clock may do so only when a lease has ended."""
         claimers = self.entering.by if self.entering else ()
-        is_only = bool(edge.due and edge.due.by not in claimers and not edge.also_due)
+        is_only = len(edge.dues) == 1 and edge.dues[0].by not in claimers
         return self.sweeps_lease(edge) and is_only and len(edge.by) > 1
 
     @property
@@ -298,7 +306,7 @@ class KeptEntity(PostgresWords):
         lease, entering = self.row.lease, self.entering
         leaving = [edge for edge in self.transitions.values() if lease and edge.from_ == lease.state]
         actors = {actor for edge in leaving for actor in edge.by}
-        clocks = {due.by for edge in leaving for due in (edge.due, edge.also_due) if due}
+        clocks = {due.by for edge in leaving for due in edge.dues}
         claimers = {*entering.by} if entering else set()
         inside = [update for update in self.row.updates.values() if lease and lease.state in update.in_]
         if actors <= claimers | clocks and not inside:
@@ -346,13 +354,13 @@ class KeptEntity(PostgresWords):
 
     def repaired(self, edge: Transition) -> bool:
         """Whether losing a step in a crash costs nothing but time, because the clock drives it again."""
-        return edge.due is not None and edge.from_ == self.row.initial and edge.to == self.acquirable
+        return bool(edge.dues) and edge.from_ == self.row.initial and edge.to == self.acquirable
 
     def free_actors(self, edge_name: str, edge: Transition) -> list[str]:
         """Actors that may take an edge at any time."""
         ends = self._given_up_by(edge_name)
         instead = {actor for row in ends if row.from_ == edge.from_ for actor in row.by}
-        instead |= {due.by for due in (edge.due, edge.also_due) if due}
+        instead |= {due.by for due in edge.dues}
         instead |= {*edge.by} if edge is self.entering else set()
         bound = {actor for row in ends if row.to == edge.from_ for actor in row.by}
         return sorted(({*edge.by} - bound) | instead)

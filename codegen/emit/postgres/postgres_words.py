@@ -7,7 +7,7 @@ from functools import cached_property
 from codegen.emit.postgres.claim_words import index_fields
 from codegen.emit.postgres.types import TYPES
 from codegen.emit.sql.names import postgres_column
-from codegen.emit.sql.stored_entity import StoredEntity
+from codegen.emit.sql.stored_entity import StoredEntity, name_clocks
 from codegen.language.lifecycle import Due, Transition, Update
 from codegen.language.persistence import Index
 from codegen.source.spec import type_ref
@@ -156,10 +156,9 @@ class PostgresWords(StoredEntity):
         """What the clock drives, by the names of the statements that find it."""
         found: dict[str, tuple[Transition | Update | None, Due]] = {}
         for name, edge in self.ordered_edges.items():
-            found |= {f"due_{name}": (edge, edge.due)} if edge.due else {}
-            found |= {f"also_due_{name}": (edge, edge.also_due)} if edge.also_due else {}
+            found |= {title: (edge, due) for title, due in name_clocks(name, edge.dues)}
         for name, update in self.row.updates.items():
-            found |= {f"due_{name}": (update, update.due)} if update.due else {}
+            found |= {title: (update, due) for title, due in name_clocks(name, update.dues)}
         if self.row.delete and self.row.delete.due:
             found["due_delete"] = (None, self.row.delete.due)
         return found

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from codegen.emit.python.lifecycle import list_states
 from codegen.emit.sql.names import aside, quoted_name
-from codegen.language.lifecycle import Entity, Transition
+from codegen.language.lifecycle import Due, Entity, Transition
 from codegen.language.persistence import Lease
 from codegen.language.types import MessageField
 from codegen.source.spec import Spec
+
+
+def name_clocks(change: str, dues: tuple[Due, ...]) -> Iterator[tuple[str, Due]]:
+    """Name the statements that find what is due to a change, one for each of its clocks."""
+    for number, due in enumerate(dues, start=1):
+        yield f"due_{number}_{change}" if number > 1 else f"due_{change}", due
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from codegen.emit.artefact import quote_sql as quoted
 from codegen.emit.sql.names import aside
-from codegen.emit.sql.stored_entity import Column, StoredEntity
+from codegen.emit.sql.stored_entity import Column, StoredEntity, name_clocks
 from codegen.language.lifecycle import Due, Transition, Update
 from codegen.language.persistence import Index
 from codegen.language.types import MessageField
@@ -100,10 +100,9 @@ class SqliteEntity(StoredEntity):
         """Whether leases are looked up by their owner."""
         others = self.spec.lifecycle.entities.values()
         counted = any(each.delete and each.delete.unless_holding == self.name for each in others)
-        dues = [due for edge in self.transitions.values() for due in (edge.due, edge.also_due)]
+        dues = [due for edge in self.transitions.values() for due in edge.dues]
         return bool(
-            self.row.lease
-            and (self.row.lease.holder or counted or any(due and due.holder_in for due in dues))
+            self.row.lease and (self.row.lease.holder or counted or any(due.holder_in for due in dues))
         )
 
     # Words and literals.
@@ -242,10 +241,10 @@ class SqliteEntity(StoredEntity):
         found: list[tuple[str, Due | None, list[str]]] = []
         for name, edge in self.transitions.items():
             conditions = [self.is_in((edge.from_,)), *self.wanted(edge)]
-            found += [(f"due_{name}", edge.due, conditions), (f"also_due_{name}", edge.also_due, conditions)]
+            found += [(title, due, conditions) for title, due in name_clocks(name, edge.dues)]
         for name, update in self.row.updates.items():
             conditions = [self.is_in(update.in_), *self._equal(update.where)]
-            found.append((f"due_{name}", update.due, conditions))
+            found += [(title, due, conditions) for title, due in name_clocks(name, update.dues)]
         if self.row.delete:
             found.append(("due_delete", self.row.delete.due, [self.is_in(self.row.delete.from_)]))
         return [ClockSelection(name, due.at, where) for name, due, where in found if due and due.at]
@@ -264,7 +263,7 @@ class SqliteEntity(StoredEntity):
         for clock in self.clocks:
             name = clock.name.removeprefix("due_")
             over = f"({self.column(clock.field)}) WHERE {_all(clock.conditions)}"
-            found[f"{table}_{name}"] = (f"Those that are due to {name.removeprefix('also_due_')}.", over)
+            found[f"{table}_{name}"] = (f"Those that are due to {name.lstrip('0123456789_')}.", over)
         if self.ceiling and len(self.ceiling) > 1:
             found[f"{table}_counted"] = (
                 "Those that a ceiling counts.",

@@ -54,7 +54,8 @@ def format_value(value: Any) -> str:
     if value is None or value == ():
         return "none"
     if isinstance(value, tuple):
-        return ", ".join(map(str, value))
+        parts = [format_value(each) if isinstance(each, BaseModel) else str(each) for each in value]
+        return ("; " if any(isinstance(each, BaseModel) for each in value) else ", ").join(parts)
     if isinstance(value, BaseModel):
         return (
             ", ".join(f"{name} {format_value(part)}" for name, part in _map_set_keys(value).items())

@@ -25,15 +25,20 @@ def iter_changes(entity: Entity) -> Iterator[tuple[Path, str, Transition | Updat
     yield from ((("updates", name), name, row) for name, row in entity.updates.items())
 
 
+def iter_dues(row: Transition | Update) -> Iterator[tuple[Path, Due]]:
+    """Iterate over the clocks of a change, each with its path inside the change."""
+    for place, due in enumerate(row.dues):
+        yield ("due", place) if isinstance(row.due, tuple) else ("due",), due
+
+
 def iter_due_changes(entity: Entity) -> Iterator[DueChange]:
     """Iterate over all changes of an entity that the clock drives."""
     for name, edge in entity.transitions.items():
-        for word, due in (("due", edge.due), ("also_due", edge.also_due)):
-            if due:
-                yield DueChange(("transitions", name, word), name, edge.by, (edge.from_,), due)
+        for path, due in iter_dues(edge):
+            yield DueChange(("transitions", name, *path), name, edge.by, (edge.from_,), due)
     for name, update in entity.updates.items():
-        if update.due:
-            yield DueChange(("updates", name, "due"), name, update.by, update.in_, update.due)
+        for path, due in iter_dues(update):
+            yield DueChange(("updates", name, *path), name, update.by, update.in_, due)
     if entity.delete and entity.delete.due:
         yield DueChange(("delete", "due"), "delete", entity.delete.by, entity.delete.from_, entity.delete.due)
 

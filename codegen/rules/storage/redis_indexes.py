@@ -94,11 +94,11 @@ def is_set_in(entity: Entity, field: str, state: str) -> bool:
 def not_found_by_clock(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         for each in iter_due_changes(entity) if entity.kept_in else ():
-            place = spec.place("lifecycle", "entities", name, *each.path, key=True)
+            place = spec.place("lifecycle", "entities", name, *each.path, key=isinstance(each.path[-1], str))
             subject, due = f"'{each.name}'", each.due
             if due.at and due.holder_in:
                 message = f"{subject} is due at '{due.at}' and by the state of its holder at once."
-                yield Finding(place, message, "Leave it to two clocks, 'due' and 'also_due'.")
+                yield Finding(place, message, "Leave it to two clocks: 'due' may be a list.")
             elif not due.at and not due.holder_in:
                 message = f"{subject} is driven by the clock, and nothing says when it is due."
                 yield Finding(place, message, "Add 'at' with a time of the record.")

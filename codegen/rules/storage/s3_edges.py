@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from codegen.rules.lifecycle.entity_changes import is_variable, iter_changes
+from codegen.rules.lifecycle.entity_changes import is_variable, iter_changes, iter_dues
 from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
 from codegen.rules.lookup import RANGES, format_list, get_fields
 from codegen.rules.rule import Finding, report_unknown, rule
@@ -91,8 +91,13 @@ def bad_choice(spec: Spec) -> Iterator[Finding]:
 def check_due_texts(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
         for path, edge, row in iter_changes(entity):
-            for given, text in row.due.values.items() if row.due else ():
-                here = (name, *path, "due", "values", given)
+            texts = [
+                ((*where, "values", given), text)
+                for where, due in iter_dues(row)
+                for given, text in due.values.items()
+            ]
+            for where, text in texts:
+                here = (name, *path, *where)
                 for field in re.findall(r"\{([^{}]*)\}", text):
                     if field not in record:
                         subject = f"What '{edge}' is given tells of"

@@ -25,7 +25,6 @@ _OF_EDGES = (
     "copy",
     "clear",
     "multiply",
-    "also_due",
     "reason",
 )
 

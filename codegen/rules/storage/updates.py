@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from codegen.language.base import get_value
 from codegen.language.lifecycle import Entity, Transition, Update
 from codegen.language.types import MessageField
-from codegen.rules.lifecycle.entity_changes import iter_changes
+from codegen.rules.lifecycle.entity_changes import iter_changes, iter_dues
 from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
 from codegen.rules.lookup import RANGES, find_misfit, format_list, is_other_type
 from codegen.rules.rule import Finding, report_unknown, rule
@@ -244,14 +244,12 @@ def check_due_arguments(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         for path, what, row in iter_changes(entity):
             accepted = [take.from_ for take in row.from_request.values()]
-            clocks = {"due": row.due}
             if isinstance(row, Transition):
                 accepted += [row.reason] if row.reason else []
-                clocks["also_due"] = row.also_due
-            for word, due in clocks.items():
-                for argument in due.values if due else ():
+            for where, due in iter_dues(row):
+                for argument in due.values:
                     place = spec.place(
-                        "lifecycle", "entities", name, *path, word, "values", argument, key=True
+                        "lifecycle", "entities", name, *path, *where, "values", argument, key=True
                     )
                     lack = "which it does not take"
                     yield from report_unknown(

@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 from runtime.call.context import Call
-from runtime.model.lifecycles import Transition
 from runtime.model.system import Event
 from runtime.stores.contract import DELETION, Record
 from runtime.stores.postgres.context import moment_of
@@ -46,7 +45,7 @@ class PostgresClocks(PostgresSteps[Record]):
 
     async def _run_batch(self, clock: Clock, call: Call, skip: list[Any], most: int) -> int:
         async with self._transaction() as connection:
-            rows = await self._run_in(connection, _statement(clock), skip=skip, most=most)
+            rows = await self._run_in(connection, clock.statement, skip=skip, most=most)
             if rows and not is_in_force(self._rules, clock.due, moment_of(rows[0]), self._opened):
                 return 0
             taken = await self._drive(connection, clock, rows)
@@ -56,7 +55,7 @@ class PostgresClocks(PostgresSteps[Record]):
     async def _run_one_by_one(self, clock: Clock, call: Call, skip: list[Any], most: int) -> int:
         """Change the others where one stands in the way of a whole batch; that is set aside for a while."""
         async with self._transaction() as connection:
-            rows = await self._run_in(connection, _statement(clock), skip=skip, most=most)
+            rows = await self._run_in(connection, clock.statement, skip=skip, most=most)
         done, now = 0, asyncio.get_running_loop().time()
         keys = [row[self._key_field] for row in rows]
         for key in keys:
@@ -78,10 +77,3 @@ class PostgresClocks(PostgresSteps[Record]):
         now = asyncio.get_running_loop().time()
         self._aside = {key: until for key, until in self._aside.items() if until > now}
         return [*self._aside]
-
-
-def _statement(clock: Clock) -> str:
-    """Return the name of the statement that finds what is due."""
-    change = clock.change
-    is_second = isinstance(change, Transition) and change.also_due is clock.due
-    return f"{'also_due' if is_second else 'due'}_{change.name if change else DELETION}"

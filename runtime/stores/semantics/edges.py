@@ -82,8 +82,7 @@ def needs_proof(rules: Rules, change: Change, actor: str) -> bool:
 
 def is_of_clock(rules: Rules, change: Change, actor: str) -> bool:
     """Whether an actor may make a change only when it is due: out of a lease that is not its own."""
-    dues = [change.due, change.also_due] if isinstance(change, Transition) else [change.due]
-    if not any(due is not None and due.by == actor for due in dues):
+    if not any(due.by == actor for due in change.dues):
         return False
     if isinstance(change, Update):
         return True
@@ -99,7 +98,7 @@ def only_ends_failures(rules: Rules, change: Change, actor: str) -> bool:
     failing = [each for each in ends if each.target == change.source]
     if not any(actor in each.actors for each in failing):
         return False
-    instead = [each.due for each in ends if each.due and each.source == change.source]
+    instead = [due for each in ends if each.source == change.source for due in each.dues]
     return all(due.by != actor for due in instead)
 
 

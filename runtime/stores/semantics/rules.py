@@ -27,6 +27,14 @@ class Clock(Struct, frozen=True):
     number: int
     change: Change | None
     due: Due
+    place: int = 0
+    """Its place among the clocks of the change."""
+
+    @property
+    def statement(self) -> str:
+        """The name of the generated statement that finds what is due."""
+        name = self.change.name if self.change is not None else "delete"
+        return f"due_{self.place + 1}_{name}" if self.place else f"due_{name}"
 
 
 class Rules:
@@ -216,13 +224,12 @@ def _entering(lifecycle: Lifecycle) -> Transition | None:
     return next((each for each in lifecycle.edges.values() if lease and each.target == lease.state), None)
 
 
-def _clocks(lifecycle: Lifecycle) -> Iterator[tuple[Change | None, Due]]:
+def _clocks(lifecycle: Lifecycle) -> Iterator[tuple[Change | None, Due, int]]:
     changes: list[Change] = [*lifecycle.edges.values(), *lifecycle.by_name, *lifecycle.updates.values()]
     for change in changes:
-        also = change.also_due if isinstance(change, Transition) else None
-        yield from ((change, due) for due in (change.due, also) if due is not None)
+        yield from ((change, due, place) for place, due in enumerate(change.dues))
     if lifecycle.deletion_due is not None:
-        yield None, lifecycle.deletion_due
+        yield None, lifecycle.deletion_due, 0
 
 
 def _type_hints(record: type[Any]) -> dict[str, Any]:

@@ -80,12 +80,9 @@ class RowDues:
     """Those that a clock finds due, longest overdue first."""
 
     def __init__(self, rules: Rules, clock: Clock, rows: Rows) -> None:
-        change, due = clock.change, clock.due
-        self._rows, self._due, self._rules = rows, due, rules
-        is_second = change is not None and getattr(change, "also_due", None) is due
-        name = change.name if change is not None else "delete"
-        self._statement = f"also_due_{name}" if is_second else f"due_{name}"
-        self._unit = 1 if due.at in rules.instants else 1000
+        self._rows, self._due, self._rules = rows, clock.due, rules
+        self._statement = clock.statement
+        self._unit = 1 if clock.due.at in rules.instants else 1000
 
     def due(self, now: int, most: int) -> list[str]:
         """Return the keys of those that are due, at most so many."""

@@ -14,6 +14,7 @@ CASES = cases()
 ORDERED = (
     "lifecycle/entities/ticket/transitions/enter/after",
     "lifecycle/entities/bag/lease/claim_order",
+    "lifecycle/entities/bag/transitions/put_back/due",
     "services/services/GateService/methods/Open/route/instead",
     "metrics/metrics/put_back_total/counts/values/reason",
     "metrics/metrics/bag_seconds/buckets",

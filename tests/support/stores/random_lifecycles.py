@@ -124,6 +124,7 @@ def draw_lifecycle(rng: Random) -> Lifecycle:
     }
     if deletable and rng.random() < 0.5:
         words["deletion_due"] = Due(at="moved_at", by="reaper", every="EVERY", after="LONG_S")
+    words["logged"] = rng.random() < 0.8
     return lifecycle("thing", AnyRecord, edges, **words)
 
 
@@ -162,10 +163,12 @@ def _draw_edge(
     }
     if waits and rng.random() < 0.4:
         words["backoff"] = _draw_backoff(rng)
-    if rng.random() < 0.35:
-        words["due"] = _draw_due(rng, actors, is_leased=source == leased)
+    dues = [_draw_due(rng, actors, is_leased=source == leased)] if rng.random() < 0.35 else []
     if source == leased and rng.random() < 0.3:
-        words["also_due"] = Due(at=None, by=rng.choice(actors), every="EVERY", holder_in=GONE)
+        dues.append(Due(at=None, by=rng.choice(actors), every="EVERY", holder_in=GONE))
+    if dues and rng.random() < 0.2:
+        dues.append(_draw_due(rng, actors, is_leased=source == leased))
+    words["dues"] = tuple(dues)
     return edge(name, source, target, *actors, **words)
 
 
@@ -225,6 +228,10 @@ def _give_up(rng: Random, edges: list[Transition]) -> list[Transition]:
     return made
 
 
+def _draw_dues(rng: Random, actors: list[str]) -> tuple[Due, ...]:
+    return tuple(_draw_due(rng, actors, is_leased=False) for _ in range(1 + (rng.random() < 0.2)))
+
+
 def _draw_updates(rng: Random, states: dict[int, str], leased: int | None) -> dict[str, Update]:
     updates = {}
     for number in range(rng.randint(0, 2)):
@@ -241,7 +248,7 @@ def _draw_updates(rng: Random, states: dict[int, str], leased: int | None) -> di
             from_request=_draw_takes(rng),
             clear=("until",) if rng.random() < 0.3 else (),
             fenced=is_fenced,
-            due=_draw_due(rng, actors, is_leased=False) if not is_fenced and rng.random() < 0.5 else None,
+            dues=_draw_dues(rng, actors) if not is_fenced and rng.random() < 0.5 else (),
         )
     return updates
 

@@ -175,6 +175,8 @@ class _Writer:
         }
         if lifecycle.listed_by:
             entity["listed_by"] = lifecycle.listed_by
+        if not lifecycle.logged:
+            entity["logged"] = False
         if lifecycle.revision:
             entity["revision"] = lifecycle.revision
         if overrides := lifecycle.overrides:
@@ -247,8 +249,6 @@ class _Writer:
                 }
             ),
         }
-        if edge.also_due:
-            found["also_due"] = self._due(edge.also_due)
         if waits := edge.backoff:
             words = {"times": waits.times, "jitter": waits.jitter}
             needed = {"until": waits.until, "count": waits.count, "base": waits.base, "max": waits.max}
@@ -277,8 +277,9 @@ class _Writer:
                 "clear": [*change.clear],
             }
         )
-        if change.due:
-            found["due"] = self._due(change.due)
+        dues = [self._due(due) for due in change.dues]
+        if dues:
+            found["due"] = dues if len(dues) > 1 else dues[0]
         return found
 
     def _due(self, due: Due) -> Data:

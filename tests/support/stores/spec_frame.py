@@ -61,8 +61,7 @@ def _list_changes(lifecycle: Lifecycle) -> list[Transition | Update]:
 def _iter_drivers(lifecycle: Lifecycle) -> Iterator[str]:
     """The principals of clocks, which are components."""
     changes = _list_changes(lifecycle)
-    dues = [lifecycle.deletion_due, *(each.due for each in changes)]
-    dues += [each.also_due for each in changes if isinstance(each, Transition)]
+    dues = [lifecycle.deletion_due, *(due for each in changes for due in each.dues)]
     yield from (due.by for due in dues if due)
 
 

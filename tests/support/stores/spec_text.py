@@ -84,7 +84,7 @@ def _partners(lifecycle: Lifecycle) -> tuple[Lifecycle, ...]:
         return (ERRAND,)
     edges = (*lifecycle.edges.values(), *lifecycle.by_name)
     has_holder = bool(lifecycle.lease and lifecycle.lease.holder)
-    goes_by_holder = any(edge.also_due and edge.also_due.holder_in for edge in edges)
+    goes_by_holder = any(due.holder_in is not None for edge in edges for due in edge.dues)
     courier = replace(COURIER, unless_holding=lifecycle.entity if has_holder else None)
     return (courier,) if has_holder or goes_by_holder else ()
 

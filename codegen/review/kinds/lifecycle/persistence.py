@@ -100,11 +100,6 @@ def find_edge_due(old: Spec, new: Spec) -> Iterator[SpecChange]:
     yield from _compare_edge_key(old, new, "due")
 
 
-@kind("edge.also_due", "The second due time of a transition changes.", Verdict.BEHAVIOUR)
-def find_edge_also_due(old: Spec, new: Spec) -> Iterator[SpecChange]:
-    yield from _compare_edge_key(old, new, "also_due")
-
-
 def _compare_parts(old: Spec, new: Spec, word: str, verb: str) -> Iterator[SpecChange]:
     """Compare the keys of a part of an entity."""
     for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):

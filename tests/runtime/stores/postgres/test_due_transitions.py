@@ -35,15 +35,15 @@ async def test_only_what_is_due_moves(make_kit: MakeKit, edge: Transition, sourc
     an_hour = dict.fromkeys(("CREATED_GRACE_SECONDS", "BACKOFF_BASE_SECONDS", "BACKOFF_MAX_SECONDS"), 3600.0)
     kit = await make_kit(**an_hour)
     made = await kit.add(source)
-    assert edge.due is not None
-    call = kit.call(edge.due.by)
+    (due,) = edge.dues
+    call = kit.call(due.by)
     assert await kit.store.run_due(edge.name, call) == 0
     assert (await kit.job(made.job_id)).state == source
     await kit.sql.execute(DUE[edge.name])
     assert await kit.store.run_due(edge.name, call) == 1
     assert await kit.store.run_due(edge.name, call) == 0
     assert (await kit.job(made.job_id)).state == target
-    assert (await kit.edges(made.job_id))[-1][2] == edge.due.by
+    assert (await kit.edges(made.job_id))[-1][2] == due.by
 
 
 @pytest.mark.req("ORC-140")

@@ -180,7 +180,7 @@ class Kit:
 
     async def sweep(self, change: Any, due: Any = None) -> int:
         """Everything that is due; how many were changed."""
-        changed, by = 0, (due or change.due).by
+        changed, by = 0, (due or change.dues[0]).by
         is_of_worker = change in (*WORKER.edges.values(), *WORKER.updates.values())
         store: RedisStore[Any] = self.workers if is_of_worker else self.tasks
         name = DELETION if change is None else change.name

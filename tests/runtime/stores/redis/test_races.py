@@ -82,7 +82,7 @@ async def test_detectors_results_cancels_and_promoters_race_for_the_same_tasks(
             report(),
             cancel(),
             kit.sweep(TASK_RETRY),
-            kits[1].sweep(TASK_RETRY, TASK_RETRY.also_due),
+            kits[1].sweep(TASK_RETRY, TASK_RETRY.dues[1]),
             kits[2].sweep(TASK_RETRY),
             kits[0].sweep(TASK_RAISE_LOW),
             kits[1].sweep(TASK_RAISE_LOW),

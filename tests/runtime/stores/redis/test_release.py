@@ -94,7 +94,7 @@ async def test_everything_goes_on(kit: Kit) -> None:
     ]
     await kit.redis.hset(f"tasks:{NAMES['executing']}", "deadline_at", await kit.now() + 60_000_000)
     assert await kit.settle(await kit.task(NAMES["executing"])) == COMPLETED
-    assert await kit.sweep(TASK_RETRY, TASK_RETRY.also_due) == 1
+    assert await kit.sweep(TASK_RETRY, TASK_RETRY.dues[1]) == 1
     assert (await kit.task(NAMES["held by the lost"])).status == QUEUED
     assert (await kit.replay(NAMES["dead letter"])).applied
     assert (await kit.cancel(NAMES["delayed"])).applied

@@ -88,7 +88,7 @@ async def test_the_tasks_of_a_dead_worker_are_queued_again(make_kit: MakeKit) ->
     assert sorted(lost) == [0, 1]
     found = await kit.workers.get(silent)
     assert found is not None and found.status == DEAD
-    queued = await asyncio.gather(*(each.sweep(TASK_RETRY, TASK_RETRY.also_due) for each in kits))
+    queued = await asyncio.gather(*(each.sweep(TASK_RETRY, TASK_RETRY.dues[1]) for each in kits))
     assert sum(queued) == 3
     for task in taken[1:]:
         now = await kit.task(task.task_id)
@@ -165,7 +165,7 @@ async def test_a_dead_letter_is_purged_and_nothing_else_is(kit: Kit) -> None:
 
 
 async def test_only_the_component_of_the_clock_drives_it(kit: Kit) -> None:
-    assert TASK_RETRY.due is not None
+    assert TASK_RETRY.dues
     with pytest.raises(Condition):
         await kit.tasks.run_due("retry", kit.call("promoter"))
     with pytest.raises(Condition):

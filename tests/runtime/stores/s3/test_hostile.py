@@ -65,9 +65,9 @@ def test_any_field_may_be_anything(changed: dict[str, Any], is_running: bool) ->
     assert not is_free(_RULES, record) or free_at(_RULES, record) is not None
     for edge in (*_TASK.edges.values(), *_TASK.by_name):
         if edge.source == _RULES.state(record):
-            if edge.due is not None:
-                due_at(_RULES, edge.due, record)
-                due_given(edge.due, record)
+            for due in edge.dues:
+                due_at(_RULES, due, record)
+                due_given(due, record)
             given_ = {"error": "x", "output": "1"}
             made, _ = take_edge(_RULES, edge, record, given_, _NOW, _WORLD, owner="w")
             try:

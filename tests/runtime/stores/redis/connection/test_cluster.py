@@ -85,7 +85,7 @@ async def test_a_life_in_one_slot(cluster_url: str, nodes: list[EmbeddedRedis], 
     await kit.redis.hset(f"{{pq}}:workers:{worker}", "last_heartbeat", 1)
     await kit.redis.zadd("{pq}:workers:heartbeats", {worker: 1})
     assert await kit.sweep(WORKER_LOSE) == 1
-    assert await kit.sweep(TASK_RETRY, TASK_RETRY.also_due) == 1
+    assert await kit.sweep(TASK_RETRY, TASK_RETRY.dues[1]) == 1
     worker = await kit.worker(10, "gpu")
     (task,) = await kit.claim(worker)
     assert await kit.fail(task) == DEAD_LETTER
