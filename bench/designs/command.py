@@ -215,7 +215,9 @@ def list_deployments(designs: str) -> list[str]:
     if "." in designs:
         find_deployment(designs)
         return [designs]
-    return [f"{designs}.{name}" for name in find_system(designs).deployments]
+    # A deployment that names an engine is a design of another one with another store.
+    found = find_system(designs).deployments
+    return [f"{designs}.{name}" for name, each in found.items() if each.engine is None]
 
 
 class DesignsRun:

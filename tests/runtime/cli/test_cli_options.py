@@ -277,7 +277,7 @@ def test_numbers_of_json_are_numbers(numbers: type[Message]) -> None:
     most = 2**63 - 1
     inner = numbers(one=-1, text="12")
     answer = numbers(
-        one=most, many=[1, -2], increment={"a": 2**64 - 1}, boxed={"value": 7}, inner=inner, text="34"
+        one=most, many=[1, -2], counts={"a": 2**64 - 1}, boxed={"value": 7}, inner=inner, text="34"
     )
     found = json.loads(format_json(answer))
     assert (found["one"], found["many"], found["counts"]) == (most, [1, -2], {"a": 2**64 - 1})

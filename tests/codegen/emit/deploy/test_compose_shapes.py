@@ -23,7 +23,7 @@ def parse(of: Spec, deployment: str) -> Any:
 def test_containers_may_do_no_more_than_they_need(folder: str) -> None:
     """No container has a capability, a writable disk, a root user, or memory without a limit."""
     for deployment in list_container_deployments(spec(folder)):
-        servers = spec(folder).deployments.root[deployment].servers
+        servers = spec(folder).servers_of(spec(folder).deployments.root[deployment])
         for name, service in parse(spec(folder), deployment)["services"].items():
             if name in servers:
                 continue
