@@ -8,7 +8,7 @@ import platform
 import sysconfig
 from typing import Any
 
-from runtime.embedded.ports import allocate_ports
+from runtime.launch.embedded.ports import allocate_ports
 
 PACKAGES = ("grpcio", "protobuf", "uvloop", "prometheus-client")
 OPTIMIZATIONS = ("--enable-optimizations", "--with-lto")

@@ -36,8 +36,8 @@ from generated.priority.messages import (
 )
 from generated.priority.system import SYSTEM
 from runtime.call import Call, Channel
-from runtime.embedded.programs import EmbeddedError
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.programs import EmbeddedError
+from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.node.assembly import Assembly
 from runtime.stores.redis.codec import unpack_fields
 from runtime.transport.in_process import LocalChannel

@@ -16,7 +16,7 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 from xdist.remote import Producer
 
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from tests.support import postgres_clusters
 from tests.support.memory_folder import use_memory
 from tests.support.postgres_clusters import SHARED, Clusters

@@ -18,7 +18,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from runtime.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
+from runtime.launch.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
 from runtime.stores.s3.bucket.bucket_settings import set_up
 from runtime.stores.s3.client.errors import NotMatched, ObjectError, Unsure
 from runtime.stores.s3.client.objects import BucketPlace, Objects

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from runtime.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
+from runtime.launch.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
 from runtime.stores.s3.bucket.bucket_settings import set_up
 from runtime.stores.s3.client.objects import BucketPlace, Objects
 

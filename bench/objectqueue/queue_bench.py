@@ -21,7 +21,7 @@ from typing import Any, Self
 from generated.objectqueue.lifecycle import TASK
 from generated.objectqueue.records import RetryPolicy, TaskRecord
 from runtime.call import Call
-from runtime.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
+from runtime.launch.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
 from runtime.node.assembly import Assembly
 from runtime.node.systems import load_system
 from runtime.stores.s3.bucket.bucket_settings import set_up

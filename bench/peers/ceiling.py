@@ -9,7 +9,7 @@ from bench.peers.contestants import age_database
 from bench.peers.findings import JobRate
 from bench.peers.rounds import BULK
 from bench.peers.server import PostgresDatabase, PostgresServer
-from runtime.embedded.programs import program
+from runtime.launch.embedded.programs import program
 
 PGBENCH = "pgbench"
 PGBENCH_1 = "pgbench, 1 connection"

@@ -21,7 +21,7 @@ from bench.peers.programs import ProgramFailed
 from bench.peers.rounds import PrintLine
 from bench.peers.server import SqlFailed
 from bench.report import peers_page, peers_tables
-from runtime.embedded.programs import EmbeddedError
+from runtime.launch.embedded.programs import EmbeddedError
 
 Options = Callable[..., Any]
 RESULTS = Path(__file__).parents[1] / "results"

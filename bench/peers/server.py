@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.embedded.programs import program
+from runtime.launch.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.programs import program
 
 _SQL = Path(__file__).parent / "sql"
 _ENDING_S = 0.1

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import click
 from rich.console import Console
 
-from runtime.embedded.programs import data_folder
 from runtime.launch.deployment import PATIENCE, Launched, launched
+from runtime.launch.embedded.programs import data_folder
 from runtime.launch.errors import LaunchError
 from runtime.launch.planning.plan import list_settable
 from runtime.launch.planning.replicas import WrongReplicas, expand_replica_options

@@ -13,7 +13,7 @@ from runtime.launch.errors import LaunchError
 from runtime.model.system import Deployment, System
 
 if TYPE_CHECKING:
-    from runtime.embedded.server import EmbeddedServer
+    from runtime.launch.embedded.server import EmbeddedServer
 
 Report = Callable[[str], None]
 
@@ -40,8 +40,8 @@ class Servers:
 
     async def start(self, settings: Mapping[str, str]) -> dict[str, str]:
         """Start the servers whose variables are unset; return the variables with their URLs."""
-        from runtime.embedded.kinds import KINDS
-        from runtime.embedded.programs import EmbeddedError
+        from runtime.launch.embedded.kinds import KINDS
+        from runtime.launch.embedded.programs import EmbeddedError
 
         found: dict[str, str] = {}
         for name, variable in self._deployment.servers.items():

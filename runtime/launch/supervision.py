@@ -11,8 +11,8 @@ from runtime.launch.errors import LaunchError, ProcessDied, RestartFailed
 from runtime.launch.process import NodeProcess
 
 if TYPE_CHECKING:
-    from runtime.embedded.server import EmbeddedServer
     from runtime.launch.deployment import Launched
+    from runtime.launch.embedded.server import EmbeddedServer
 
 RESTARTS = 5
 """Max restarts in a row before a process is given up."""
@@ -82,7 +82,7 @@ class ServerChild:
         return ProcessDied(self.name, self._server.exit_code or 0, self._server.last_lines())
 
     async def start(self) -> str:
-        from runtime.embedded.programs import EmbeddedError
+        from runtime.launch.embedded.programs import EmbeddedError
 
         try:
             # From the thread of the event loop: the server stops when the thread that started it ends.

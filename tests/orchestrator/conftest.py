@@ -15,8 +15,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.redis import EmbeddedRedis
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.orchestrator.stack import Node, Stack
 from tests.support.postgres_clusters import QUICKLY, Clusters

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.redis import EmbeddedRedis
 from tests.support.chaos import Chaos
 from tests.support.orchestrator.stack import Node, Stack, get, submit, wait_until, wait_until_final
 from tests.support.orchestrator.stage import BEGUN, VARIABLE, Stage

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection import client as clients
 from tests.support.postgres_clusters import ServiceDatabases
 from tests.support.queuey.in_process_queue import House

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from generated.queuey.system import SYSTEM
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.redis import EmbeddedRedis
 from tests.support.chaos import Chaos
 from tests.support.eventually import wait_until
 from tests.support.plain_http import NO_TLS

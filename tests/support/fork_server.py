@@ -31,10 +31,10 @@ ENGINE = (
     "uvicorn.protocols.http.httptools_impl",
 )
 STORES = {
-    "kept": ("runtime.stores.postgres",),
-    "in_redis": ("runtime.stores.redis", "runtime.stores.redis.metrics.exporter", "runtime.stores.history"),
-    "in_sqlite": ("runtime.stores.sqlite",),
-    "in_s3": (
+    "postgres": ("runtime.stores.postgres",),
+    "redis": ("runtime.stores.redis", "runtime.stores.redis.metrics.exporter", "runtime.stores.history"),
+    "sqlite": ("runtime.stores.sqlite",),
+    "s3": (
         "runtime.stores.s3.store",
         "runtime.stores.s3.client.credentials",
         "obstore.store",
@@ -86,7 +86,7 @@ def main(system: str, number: int) -> None:
 
 def _load(system: str) -> None:
     lifecycles = load_system(system).lifecycles.values()
-    stores = (name for each in lifecycles for kind in STORES if getattr(each, kind) for name in STORES[kind])
+    stores = (name for each in lifecycles for name in STORES.get(each.engine, ()))
     handlers = importlib.import_module(f"handlers.{system}")
     for name in (*ENGINE, *stores):
         importlib.import_module(name)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import asyncpg
 
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.stores.postgres.schema.roles import prepare
 
 SHARED = {"fsync": "off", "max_connections": "300", "shared_buffers": "64MB"}

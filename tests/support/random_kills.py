@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from runtime.embedded.server import EmbeddedServer
+from runtime.launch.embedded.server import EmbeddedServer
 from tests.support.orchestrator.stack import Node
 
 

@@ -32,7 +32,7 @@ LONGEST = (
     "tests/objectqueue/test_up.py",
     "tests/objectqueue/worker/test_polling.py",
     "tests/runtime/launch/test_launch.py",
-    "tests/runtime/embedded/test_embedded_redis.py",
+    "tests/runtime/launch/embedded/test_embedded_redis.py",
     "tests/priority/chaos/test_failover.py",
     "tests/objectqueue/chaos/test_chaos.py",
     "tests/test_locks.py",

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import redis
 
-from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.redis import EmbeddedRedis
 
 _SETTLING_S = 0.3
 _LUA = Path(__file__).parent / "lua"

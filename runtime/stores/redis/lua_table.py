@@ -205,11 +205,8 @@ class LuaTable:
 
     @staticmethod
     def _layout_words(holder: Any) -> Mapping[int, str]:
-        words: Mapping[int, str] = (
-            holder.stored_as(KeptInRedis).words.get(holder.status, {})
-            if holder.stored_as(KeptInRedis)
-            else {}
-        )
+        kept = holder.stored_as(KeptInRedis)
+        words: Mapping[int, str] = kept.words.get(holder.status, {}) if kept else {}
         return words
 
     # Changes.

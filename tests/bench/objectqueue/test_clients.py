@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.objectqueue.clients import BUCKET, OPERATIONS, measure
-from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
 from tests.support.s3.fixtures import raw_client
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
 from tests.support.chaos import Chaos
 from tests.support.deep import DEEP
 from tests.support.eventually import eventually

@@ -12,7 +12,7 @@ import pytest
 
 from generated.objectqueue.records import RetryPolicy
 from runtime.call.conditions import Failure
-from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.contract import LeaseProof, LeaseSettlement
 from runtime.stores.s3.client.objects import BucketPlace, ListedObject
 from tests.runtime.stores.s3.kit import Process

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from runtime.embedded.ports import allocate_ports
+from runtime.launch.embedded.ports import allocate_ports
 from tests.support.eventually import wait_until
 from tests.support.objectqueue.shell import DONE, QO, TROUBLE, USAGE, Shell
 

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright, expect
 
-from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.s3.bucket.page_files import page_files
 from tests.support.browser import FLAGS, find_browser
 from tests.support.objectqueue.page_stage import Stage, Visit, Visitor

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from tests.orchestrator.conftest import make_database
 from tests.support.chaos import Chaos
 from tests.support.orchestrator.stack import SERVE, Node, wait_until

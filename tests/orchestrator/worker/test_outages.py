@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from tests.orchestrator.conftest import make_database
 from tests.support.orchestrator.stack import wait_until
 from tests.support.orchestrator.stage import BEGUN, ENDED, STOPPED

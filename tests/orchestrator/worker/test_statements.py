@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from tests.support.deep import DEEP
 from tests.support.orchestrator.stack import Node, wait_until
 from tests.support.orchestrator.worker_processes import LONG_LEASES, Crew, wait_for_lines

@@ -261,7 +261,7 @@ def test_the_trace_is_adopted_or_generated(queue: Queue) -> None:
 @pytest.mark.req("PQ-099", "PQ-123")
 def test_without_redis_nothing_is_accepted(fresh: Stack, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The answer is 503, and the queue works again when Redis is back."""
-    from runtime.embedded.redis import EmbeddedRedis
+    from runtime.launch.embedded.redis import EmbeddedRedis
     from tests.support.priority.stack import Servers, wait_until
 
     server = EmbeddedRedis(tmp_path_factory.mktemp("own") / "redis")

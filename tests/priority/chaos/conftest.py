@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.redis import EmbeddedRedis
 from tests.orchestrator.conftest import make_database
 from tests.support.priority.stack import Servers, Stack
 

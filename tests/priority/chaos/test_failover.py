@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from tests.orchestrator.conftest import make_database
 from tests.support.priority.sentinels import Group
 from tests.support.priority.stack import BRISK, Servers, Stack, wait_until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.redis import EmbeddedRedis
 from tests.support.priority.stack import Queue, Stack, expect_refusal
 
 BALLAST = {"text": "x" * 20_000}

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.redis import EmbeddedRedis
 from tests.support.chaos import Chaos
 from tests.support.priority.stack import BRISK, TOKENS, Stack, wait_until
 from tests.support.priority.submitters import Client

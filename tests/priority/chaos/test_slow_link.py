@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.redis import EmbeddedRedis
 from tests.orchestrator.conftest import make_database
 from tests.support.priority.slow_link import SlowLink
 from tests.support.priority.stack import BRISK, Servers, Stack, expect_success, wait_until

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from tests.orchestrator.conftest import make_database
 from tests.priority.conftest import NewServers
 from tests.support.orchestrator.sql_session import Sql

@@ -14,7 +14,7 @@ from generated.priority import errors
 from generated.priority.messages import HIGH, SubmitTaskRequest
 from handlers.priority.producer import BlockingProducer, Producer, task
 from runtime.call.conditions import Condition
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.codec import unpack_fields
 from runtime.stores.redis.connection.blocking import BlockingLine
 from tests.support.orchestrator.sql_session import Sql

@@ -18,9 +18,9 @@ import pytest
 from generated.studio.clients import DeskServiceClient
 from generated.studio.messages import FindFilmRequest, HandInRequest, Order
 from runtime.client import connect
-from runtime.embedded.kinds import KINDS
-from runtime.embedded.programs import EmbeddedError
-from runtime.embedded.server import EmbeddedServer
+from runtime.launch.embedded.kinds import KINDS
+from runtime.launch.embedded.programs import EmbeddedError
+from runtime.launch.embedded.server import EmbeddedServer
 from runtime.launch.supervision import ServerChild, Supervisor
 from tests.runtime.launch.test_launch import has_ended
 from tests.runtime.launch.up import PATIENCE, Up, retry_call, up

@@ -12,7 +12,7 @@ import pytest
 from codegen.emit.sql.names import RESERVED
 from handlers.priority.manager_lease_store import ManagerLeaseStore
 from runtime.call.conditions import Condition
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.stores.contract import EntityStore, LeaseProof, LeaseSettlement
 from runtime.stores.memory import MemoryStore
 from runtime.stores.postgres import PostgresStore

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.stores.contract import LeaseSettlement
 from tests.support.specs.harbour import WORLD, Quay, harbour, new_database, quays
 

@@ -11,9 +11,9 @@ from typing import Self
 
 from redis import Redis, RedisError
 
-from runtime.embedded.ports import LOOPBACK
-from runtime.embedded.redis import EmbeddedRedis, server_program
-from runtime.embedded.server import EmbeddedServer
+from runtime.launch.embedded.ports import LOOPBACK
+from runtime.launch.embedded.redis import EmbeddedRedis, server_program
+from runtime.launch.embedded.server import EmbeddedServer
 from tests.support.priority.stack import wait_until
 
 NAME = "queue"

@@ -7,7 +7,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from runtime.embedded.ports import LOOPBACK
+from runtime.launch.embedded.ports import LOOPBACK
 
 
 class SlowLink:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.s3.client.objects import BucketPlace, Objects
 from tests.support.s3.proxy import S3Proxy
 

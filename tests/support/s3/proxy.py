@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 from email.utils import formatdate, parsedate_to_datetime
 from typing import Any, NamedTuple
 
-from runtime.embedded.ports import allocate_ports
+from runtime.launch.embedded.ports import allocate_ports
 from tests.support.s3.requests import Asked, Rule, signed_again
 
 _STATUS_CODES = {

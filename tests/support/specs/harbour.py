@@ -12,7 +12,7 @@ import asyncpg
 
 import generated
 from runtime.call import Call
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics

@@ -114,7 +114,7 @@ def draw_lifecycle(rng: Random) -> Lifecycle:
         "deletable": deletable,
         "deleters": frozenset({"client", "reaper"} if deletable else ()),
         "lease": _draw_lease(rng, leased, index is not None) if leased else None,
-        "in_redis": kept_with(
+        "storage": kept_with(
             expires="RETENTION_S" if rng.random() < 0.3 else None,
             unique={"ticket": Remembered(key="", seconds="LONG_S")} if rng.random() < 0.7 else {},
             indexes={"waiting": index} if index else {},

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
 from runtime.observe.metrics import Metrics

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
 from runtime.observe.metrics import Metrics

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from tests.orchestrator.conftest import make_database
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.orchestrator.stack import (

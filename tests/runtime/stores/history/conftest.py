@@ -8,8 +8,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.stores.postgres import database
 from tests.runtime.stores.history.kit import WORLD, Kit
 from tests.support.postgres_clusters import QUICKLY

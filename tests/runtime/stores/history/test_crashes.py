@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from redis.exceptions import ResponseError
 
-from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.stores.history import stream as streams
 from runtime.stores.history import writer as writers
 from tests.runtime.stores.history.conftest import new_database

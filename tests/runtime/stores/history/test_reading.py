@@ -8,8 +8,8 @@ import pytest
 
 from generated.priority.lifecycle import TASK
 from generated.priority.messages import COMPLETED, HIGH, LOW
-from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.postgres.database import PostgresUnavailable
 from runtime.stores.postgres.schema.migrations import migrate, missing

@@ -9,8 +9,8 @@ import asyncpg
 import pytest
 
 from generated.priority.system import SYSTEM
-from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.stores.history.tables import HistoryTables
 from runtime.stores.postgres.schema.migrations import migrations
 from runtime.stores.postgres.schema.roles import prepare

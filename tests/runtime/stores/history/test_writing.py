@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.stores.history import stream as streams
 from runtime.stores.history import writer as writers
 from runtime.stores.history.stream import GROUP, OutboxStream

@@ -11,7 +11,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.stores.postgres import context, database, maintenance
 from runtime.world import RealWorld
 from tests.runtime.stores.postgres.kit import Kit, unguarded

@@ -16,9 +16,9 @@ import asyncpg
 import pytest
 
 from generated.orchestrator.system import SYSTEM
-from runtime.embedded.ports import LOOPBACK
-from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.embedded.programs import EmbeddedError, data_folder, find_unprivileged_user, is_reachable
+from runtime.launch.embedded.ports import LOOPBACK
+from runtime.launch.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.programs import EmbeddedError, data_folder, find_unprivileged_user, is_reachable
 from tests.support.eventually import wait_until
 
 ROOT = Path(__file__).parents[4]
@@ -57,7 +57,7 @@ async def ask(url: str, text: str) -> Any:
 
 FORK_PROBE = """
 import ctypes, pathlib, sys
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 
 forks = []
 handler = ctypes.CFUNCTYPE(None)(lambda: forks.append(1))
@@ -178,7 +178,7 @@ async def test_a_server_stops_when_its_parent_is_killed(place: Path) -> None:
     """In order, so that the next start finds nothing to recover."""
     script = (
         "import sys, time; from pathlib import Path\n"
-        "from runtime.embedded.postgres import EmbeddedPostgres\n"
+        "from runtime.launch.embedded.postgres import EmbeddedPostgres\n"
         "server = EmbeddedPostgres(Path(sys.argv[1])); server.start(); print(server.pid, flush=True)\n"
         "time.sleep(600)\n"
     )

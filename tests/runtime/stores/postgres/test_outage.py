@@ -12,7 +12,7 @@ import pytest
 
 from generated.orchestrator.messages import CREATED, QUEUED, RETRY, SUCCESS
 from runtime.call.conditions import Condition
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.stores.contract import LeaseProof
 from runtime.stores.postgres import Database, database
 from runtime.stores.postgres.database import PostgresUnavailable

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import redis.asyncio
 
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.stores.redis import maintenance
 from runtime.stores.redis.connection import client as servers
 from tests.runtime.stores.redis.kit import Kit

@@ -10,7 +10,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from runtime.call import Call
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import LeaseProof

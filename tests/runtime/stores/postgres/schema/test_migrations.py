@@ -22,7 +22,7 @@ from codegen.language.types import MessageField
 from codegen.source.loader import examine
 from codegen.source.spec import Spec
 from generated.orchestrator.messages import CREATED, QUEUED, SUCCESS
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.stores.contract import LeaseProof
 from runtime.stores.postgres import Database
 from runtime.stores.postgres.schema import migrations
@@ -326,7 +326,7 @@ def test_what_a_person_must_write_is_asked_for_and_then_taken(tmp_path: Path, sp
 async def test_the_table_alone_is_enough(kit: Kit, server: EmbeddedPostgres, fresh_url: str) -> None:
     """Dumped and restored elsewhere, open entities go on and known keys are still known."""
     done, waiting = await kit.add(SUCCESS, key="done"), await kit.add(QUEUED, key="waiting")
-    from runtime.embedded.programs import program
+    from runtime.launch.embedded.programs import program
 
     dump = subprocess.run(
         [str(program("pg_dump")), "--no-owner", kit.url], capture_output=True, check=True, text=True

@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 
 from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNING, SUCCESS
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.stores.contract import LeaseProof
 from runtime.stores.postgres import Database
 from runtime.stores.postgres.database import PostgresUnavailable

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from generated.priority.system import SYSTEM
-from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.postgres import main
 from runtime.stores.postgres.schema.migrations import migrations
 from runtime.stores.postgres.schema.roles import prepare

@@ -11,7 +11,7 @@ import pytest
 
 from runtime.call.blocking import run_without_loop
 from runtime.certs import Authority
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection.address import parsed
 from runtime.stores.redis.connection.blocking import BlockingRedisClient
 from runtime.stores.redis.connection.client import RedisClient, RedisUnavailable

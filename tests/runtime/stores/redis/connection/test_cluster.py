@@ -14,8 +14,8 @@ import redis.asyncio
 
 from generated.priority.lifecycle import TASK_RAISE_LOW, TASK_RETRY, WORKER_LOSE
 from generated.priority.messages import COMPLETED, DEAD_LETTER, LOW, QUEUED
-from runtime.embedded.ports import allocate_ports
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.ports import allocate_ports
+from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection.pipelined_connection import ReplyError
 from tests.runtime.stores.redis.conftest import MakeKit
 from tests.support.eventually import eventually

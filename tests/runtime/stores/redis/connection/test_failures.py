@@ -14,7 +14,7 @@ from generated.priority.lifecycle import TASK_RETRY
 from generated.priority.messages import COMPLETED, HIGH, MEDIUM, QUEUED
 from generated.priority.records import TaskRecord
 from runtime.call.conditions import Condition
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.stores.contract import LeaseProof
 from runtime.stores.redis import creation
 from runtime.stores.redis.connection import client as servers

@@ -12,8 +12,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from redis.asyncio import Redis
 
-from runtime.embedded.ports import allocate_ports
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.ports import allocate_ports
+from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.model.measuring import Ages, Counts, IndexSizes, Measured, States, Used
 from runtime.observe.metrics import Metrics
 from runtime.stores.redis.metrics import exporter

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.node.systems import load_system
 from runtime.stores.s3.bucket.bucket_settings import is_versioned, let_everyone_read, set_up
 from runtime.stores.s3.bucket.probe import examine, unfit

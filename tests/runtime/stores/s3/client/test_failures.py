@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.s3.bucket.bucket_settings import is_versioned, let_everyone_read
 from runtime.stores.s3.client.errors import Away, NotMatched, Refused, Unsure
 from runtime.stores.s3.client.objects import BucketPlace, Objects

@@ -14,7 +14,7 @@ import pytest
 from msgspec import structs
 
 from runtime.certs import make_certificates
-from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.node.systems import load_system
 from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3.bucket.page_files import page_url

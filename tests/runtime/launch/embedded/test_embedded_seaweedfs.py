@@ -14,11 +14,11 @@ import psutil
 import pytest
 from botocore.exceptions import ClientError
 
-from runtime.embedded import data_dir_lock
-from runtime.embedded import seaweedfs as embedded
-from runtime.embedded.ports import LOOPBACK
-from runtime.embedded.programs import EmbeddedError
-from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.launch.embedded import data_dir_lock
+from runtime.launch.embedded import seaweedfs as embedded
+from runtime.launch.embedded.ports import LOOPBACK
+from runtime.launch.embedded.programs import EmbeddedError
+from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
 from tests.support.eventually import wait_until
 from tests.support.s3.fixtures import raw_client
 
@@ -94,7 +94,7 @@ def test_data_and_key_outlive_a_killed_server(
 def test_a_server_stops_when_its_parent_is_killed(tmp_path: Path) -> None:
     script = (
         "import sys, time; from pathlib import Path\n"
-        "from runtime.embedded.seaweedfs import EmbeddedSeaweedfs\n"
+        "from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs\n"
         "server = EmbeddedSeaweedfs(Path(sys.argv[1])); server.start()\n"
         "print(server.pid, flush=True); time.sleep(600)\n"
     )

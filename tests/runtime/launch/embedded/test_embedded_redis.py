@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import redis
 
-from runtime.embedded import data_dir_lock
-from runtime.embedded import redis as embedded
-from runtime.embedded.ports import LOOPBACK
-from runtime.embedded.programs import EmbeddedError
-from runtime.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded import data_dir_lock
+from runtime.launch.embedded import redis as embedded
+from runtime.launch.embedded.ports import LOOPBACK
+from runtime.launch.embedded.programs import EmbeddedError
+from runtime.launch.embedded.redis import EmbeddedRedis
 from tests.support.eventually import wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -91,7 +91,7 @@ def test_a_server_stops_when_its_parent_is_killed(tmp_path: Path) -> None:
     """In order, so that not even the last second is lost."""
     script = (
         "import sys, time; from pathlib import Path\n"
-        "from runtime.embedded.redis import EmbeddedRedis; import redis\n"
+        "from runtime.launch.embedded.redis import EmbeddedRedis; import redis\n"
         "server = EmbeddedRedis(Path(sys.argv[1])); server.start()\n"
         "redis.Redis.from_url(server.url).set('kept', '1'); print(server.pid, flush=True)\n"
         "time.sleep(600)\n"

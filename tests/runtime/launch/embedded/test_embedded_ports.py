@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.embedded.ports import LOOPBACK, PortPool
+from runtime.launch.embedded.ports import LOOPBACK, PortPool
 
 MANY = 150
 """More than a process takes at once."""
 FORKS = """
 import os
-from runtime.embedded.ports import allocate_ports
+from runtime.launch.embedded.ports import allocate_ports
 allocate_ports(1)
 child = os.fork()
 if child:

@@ -15,9 +15,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from runtime.embedded.ports import LOOPBACK
-from runtime.embedded.programs import EmbeddedError, find_unprivileged_user, program
-from runtime.embedded.server import EmbeddedServer
+from runtime.launch.embedded.ports import LOOPBACK
+from runtime.launch.embedded.programs import EmbeddedError, find_unprivileged_user, program
+from runtime.launch.embedded.server import EmbeddedServer
 from runtime.model.system import System
 
 USER = "charter"

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from runtime.embedded import exec_child
-from runtime.embedded.ports import LOOPBACK, allocate_ports
-from runtime.embedded.programs import EmbeddedError
+from runtime.launch.embedded import exec_child
+from runtime.launch.embedded.ports import LOOPBACK, allocate_ports
+from runtime.launch.embedded.programs import EmbeddedError
 from runtime.model.system import System
 
 _PATIENCE = 60.0

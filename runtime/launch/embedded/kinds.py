@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.embedded.redis import EmbeddedRedis
-from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.embedded.server import EmbeddedServer
+from runtime.launch.embedded.postgres import EmbeddedPostgres
+from runtime.launch.embedded.redis import EmbeddedRedis
+from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.launch.embedded.server import EmbeddedServer
 
 KINDS: Mapping[str, type[EmbeddedServer]] = {
     "postgres": EmbeddedPostgres,

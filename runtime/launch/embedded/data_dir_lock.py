@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from runtime.embedded.programs import EmbeddedError
+from runtime.launch.embedded.programs import EmbeddedError
 
 _PAUSE = 0.05
 _PATIENCE = 3.0
