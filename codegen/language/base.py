@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
 
 
 class Part(BaseModel):
@@ -36,3 +48,47 @@ Doc = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
+
+CANONICAL: Mapping[str, bool] = {"canonical": True}
+"""The context in which a stored form is read: there a source is its name alone, and its case tells which."""
+_PATTERNS = {
+    "env": r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$",
+    "field": r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$",
+}
+
+
+def _read(kinds: tuple[str, ...]) -> BeforeValidator:
+    wanted = " or ".join({"env": "{env: VARIABLE}", "field": "{field: name}"}[kind] for kind in kinds)
+
+    def read(value: Any, info: ValidationInfo) -> str:
+        if isinstance(value, str) and (info.context or {}).get("canonical"):
+            return value
+        if isinstance(value, dict) and len(value) == 1:
+            ((kind, name),) = value.items()
+            if kind in kinds and isinstance(name, str) and re.match(_PATTERNS[kind], name):
+                return name
+        raise PydanticCustomError("number_source", f"It must be {wanted}")
+
+    return BeforeValidator(read)
+
+
+def _describe(kinds: tuple[str, ...]) -> WithJsonSchema:
+    options = [
+        {
+            "type": "object",
+            "properties": {kind: {"type": "string", "pattern": _PATTERNS[kind]}},
+            "required": [kind],
+            "additionalProperties": False,
+        }
+        for kind in kinds
+    ]
+    return WithJsonSchema(options[0] if len(options) == 1 else {"anyOf": options})
+
+
+_WRITTEN = PlainSerializer(
+    lambda name: {"env" if name.isupper() else "field": name}, return_type=dict[str, str]
+)
+NumberSource = Annotated[str, _read(("env", "field")), _describe(("env", "field")), _WRITTEN]
+"""A variable, or a field of the record. The value is the name: that of a variable is in upper case."""
+FieldSource = Annotated[str, _read(("field",)), _describe(("field",)), _WRITTEN]
+"""A field of the record, or of a message in it."""

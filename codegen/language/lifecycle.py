@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, StringConstraints, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from codegen.language.base import Doc, LowerName, MethodRef, Part, TypeName, UpperName
+from codegen.language.base import (
+    Doc,
+    FieldSource,
+    LowerName,
+    MethodRef,
+    NumberSource,
+    Part,
+    TypeName,
+    UpperName,
+)
 from codegen.language.lifecycle_values import Ceiling, Default, Multiplier, Overrides, PublicStatus
 from codegen.language.persistence import Keeping, Kept, KeptInRedis, KeptInSqlite, Lease, fill_names
 from codegen.language.s3_persistence import KeptInS3
 
-RecordPath = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$")]
-"""A field of the record, or of a message in it, as `field.field`."""
 Actors = Annotated[tuple[LowerName, ...], Field(description="Principals that may do it.")]
 
 
@@ -142,20 +149,21 @@ class Backoff(Part):
 
     until: LowerName = Field(description="Record field that gets the time at which the wait ends.")
     count: LowerName = Field(description="Record field with the number of failures.")
-    base: UpperName | RecordPath = Field(
-        description="Wait after the first failure: a variable in seconds, or a path of the record in "
-        "milliseconds."
+    base: NumberSource = Field(
+        description="Wait after the first failure: `{env: NAME}` in seconds, or `{field: path}` of the "
+        "record in milliseconds."
     )
-    max: UpperName | RecordPath = Field(
-        description="Longest wait: a variable in seconds, or a path of the record in milliseconds."
+    max: NumberSource = Field(
+        description="Longest wait: `{env: NAME}` in seconds, or `{field: path}` in milliseconds."
     )
-    times: RecordPath | None = Field(
-        default=None, description="Path of the record with the factor of each further wait; 2 by default."
-    )
-    jitter: RecordPath | None = Field(
+    times: FieldSource | None = Field(
         default=None,
-        description="Path of the record with the fraction, 0 to 1, by which a wait is longer or shorter at "
-        "random, up to `max`; without it there is no jitter.",
+        description="`{field: path}` of the record with the factor of each further wait; 2 by default.",
+    )
+    jitter: FieldSource | None = Field(
+        default=None,
+        description="`{field: path}` of the record with the fraction, 0 to 1, by which a wait is longer or "
+        "shorter at random, up to `max`; without it there is no jitter.",
     )
 
 
@@ -172,8 +180,9 @@ class DeadLetter(Part):
         default=None,
         description="Record field with how many of those counted were no failures, which is subtracted.",
     )
-    limit: UpperName | LowerName = Field(
-        description="Variable, or record field, with the most failures that are followed by another attempt."
+    limit: NumberSource = Field(
+        description="The most failures that are followed by another attempt: `{env: NAME}`, or "
+        "`{field: name}` of the record."
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
-from codegen.language.base import LowerName, Part, UpperName
+from codegen.language.base import LowerName, NumberSource, Part, UpperName
 from codegen.language.s3_persistence import KeptInS3
 
 KeyPattern = Annotated[
@@ -327,8 +327,8 @@ class Lease(Part):
         description="Record field, a number, that is incremented by every claim, so that an owner whose "
         "lease has ended is refused."
     )
-    seconds: UpperName | LowerName = Field(
-        description="Length of the lease in seconds: a variable, or a record field in lower case."
+    seconds: NumberSource = Field(
+        description="Length of the lease in seconds: `{env: NAME}`, or `{field: name}` of the record."
     )
     oldest_by: LowerName = Field(
         description="Record field, a time, by which the oldest entity is claimed first; where an edge "

@@ -45,7 +45,7 @@ JOINED: dict[str, dict[str, tuple[str, str]]] = {
 def iter_joined(file: str, data: Any) -> Iterator[tuple[Path, str]]:
     """Iterate over the keys of a file that are gone: path and the key that is a list instead."""
     for place, (old, new) in JOINED.get(file, {}).items():
-        for path, part in [*_find_parts(data, tuple(place.split(".")))]:
+        for path, part in [*find_parts(data, tuple(place.split(".")))]:
             if old in part:
                 yield (*path, old), new
 
@@ -53,7 +53,7 @@ def iter_joined(file: str, data: Any) -> Iterator[tuple[Path, str]]:
 def iter_renamed(file: str, data: Any) -> Iterator[tuple[Path, str]]:
     """Iterate over the old keys of a file: path and new name. Rename each before you ask for the next one."""
     for place, names in RENAMED.get(file, {}).items():
-        for path, part in [*_find_parts(data, tuple(place.split(".")))]:
+        for path, part in [*find_parts(data, tuple(place.split(".")))]:
             for old, new in names.items():
                 if old in part and new not in part:
                     yield (*path, old), new
@@ -90,7 +90,7 @@ def _join_keys(data: Any, path: Path, new: str) -> None:
     data[new] = [data[new], value] if new in data else value
 
 
-def _find_parts(data: Any, place: Path, path: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
+def find_parts(data: Any, place: Path, path: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Find the mappings at a place, in which `*` stands for any name."""
     if not isinstance(data, dict):
         return
@@ -99,4 +99,28 @@ def _find_parts(data: Any, place: Path, path: Path = ()) -> Iterator[tuple[Path,
         return
     for name in data if place[0] == "*" else (place[0],):
         if name in data:
-            yield from _find_parts(data[name], place[1:], (*path, name))
+            yield from find_parts(data[name], place[1:], (*path, name))
+
+
+_SOURCES = {
+    "entities.*.lease": ("seconds",),
+    "entities.*.transitions.*.backoff": ("base", "max", "times", "jitter"),
+    "entities.*.transitions.*.dead_letter": ("limit",),
+}
+
+
+def iter_bare(file: str, data: Any) -> Iterator[tuple[Path, dict[str, str]]]:
+    """Iterate over the sources of a file that are a name alone: path and what to write instead."""
+    for place, keys in _SOURCES.items() if file == "lifecycle" else ():
+        for path, part in find_parts(data, tuple(place.split("."))):
+            for key in keys:
+                if isinstance(name := part.get(key), str):
+                    yield (*path, key), {"env" if name.isupper() else "field": name}
+
+
+def set_value(data: Any, path: Path, value: Any) -> None:
+    """Replace one value of a tree of mappings."""
+    *around, last = path
+    for step in around:
+        data = data[step]
+    data[last] = value

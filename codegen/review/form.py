@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, RootModel
 
 from codegen.language import FILES, OPTIONAL
+from codegen.language.base import CANONICAL
 from codegen.language.callers import CallersFile, Permission, Principal
 from codegen.language.deployments import Deployment, Node, Routing
 from codegen.language.environment import EnvironmentFile, Variable, VariableRule
@@ -88,7 +89,10 @@ def encode_form(spec: Spec) -> Data:
 def decode_form(data: Mapping[str, Any], folder: str) -> Spec:
     """Decode a stored form; raises pydantic's ValidationError if it is not valid in the language."""
     files = {name: data.get(name, {} if name in OPTIONAL else None) for name in FILES}
-    models = {name: model.model_validate_json(json.dumps(files[name])) for name, model in FILES.items()}
+    models = {
+        name: model.model_validate_json(json.dumps(files[name]), context=dict(CANONICAL))
+        for name, model in FILES.items()
+    }
     parts: dict[str, Any] = {**models}
     return Spec(folder, {}, compute_digest(models), **parts)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, RootModel, ValidationError
 
 from codegen.diagnostics import Diagnostic, find_closest
-from codegen.language.renamed_keys import iter_joined, iter_renamed
+from codegen.language.renamed_keys import iter_bare, iter_joined, iter_renamed, set_value
 from codegen.source.yaml_reader import Path, Source
 
 _KINDS = {
@@ -58,6 +58,13 @@ def rename_old_keys(file: str, source: Source) -> Iterator[Diagnostic]:
         hint = f"Make a list of '{new}' with both in it; it means the same."
         yield Diagnostic(source.place(path, key=True), "E010", message, hint)
         source.remove(path)
+    for path, wrapped in [*iter_bare(file, source.data)]:
+        ((kind, name),) = wrapped.items()
+        message = f"'{name}' does not say whether it is a variable or a field of the record."
+        yield Diagnostic(
+            source.place(path), "E010", message, f"Write '{{{kind}: {name}}}'; it means the same."
+        )
+        set_value(source.data, path, wrapped)
 
 
 def find_duplicates(source: Source) -> Iterator[Diagnostic]:

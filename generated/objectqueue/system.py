@@ -1,6 +1,6 @@
 """All tables of objectqueue for the engine.
 
-Generated from spec/objectqueue (sha256:1bd7696669d84f85). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:527cb8e9383ebdf4). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="objectqueue",
-    digest="1bd7696669d84f858a694d33b10d0855274f0c668eecbed5114e67e9e8889273",
+    digest="527cb8e9383ebdf421a6ef7f0e3d0b7f5891596c9421050e9bc8eb828411410e",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

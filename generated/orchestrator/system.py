@@ -1,6 +1,6 @@
 """All tables of orchestrator for the engine.
 
-Generated from spec/orchestrator (sha256:8efb61d345cb3640). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:846696410b2c932e). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="orchestrator",
-    digest="8efb61d345cb3640daa2628aac06a21c2e8ff4cf486a7d7e2a34b94f3adad391",
+    digest="846696410b2c932e2a08b1e04cde2fdebf2a2123c1a028915997b64721bf9b71",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

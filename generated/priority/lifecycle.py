@@ -1,6 +1,6 @@
 """Lifecycles of priority: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/priority (sha256:8cc7eedffc20cdfa). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

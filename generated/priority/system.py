@@ -1,6 +1,6 @@
 """All tables of priority for the engine.
 
-Generated from spec/priority (sha256:8cc7eedffc20cdfa). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="8cc7eedffc20cdfa9526532e77aa7fa84573637bba1bd8c84b1a6ab1487be2a0",
+    digest="fa026860ede8b08ae9f84bdb8908b578a22e071753bccff54f791242750de724",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

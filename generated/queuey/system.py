@@ -1,6 +1,6 @@
 """All tables of queuey for the engine.
 
-Generated from spec/queuey (sha256:f96daff75ec57f51). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:61ba2f202c7bec96). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="f96daff75ec57f5142ff291626b313c19279db9867363757c3c89a86cd5a0962",
+    digest="61ba2f202c7bec9631dffeed72bdb183be465b9f25a19f6f47d469e2258552da",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -21,8 +21,8 @@ _WORDS = {"int": ("int",), "number": ("int", "number")}
 @rule(
     "E234",
     "A lease, a wait or a limit is set by something that is no variable with a number.",
-    wrong="lease: {seconds: SHOP_NAME, …}",
-    right="lease: {seconds: OVEN_SECONDS, …}",
+    wrong="lease: {seconds: {env: SHOP_NAME}, …}",
+    right="lease: {seconds: {env: OVEN_SECONDS}, …}",
     needs=("environment",),
     spreads=True,
 )

@@ -21,8 +21,8 @@ _MODES = ("index-only", "hybrid", "log-scan")
 @rule(
     "E264",
     "A wait goes by something that is no number of the record.",
-    wrong="backoff: {base: policy.name, …}",
-    right="backoff: {base: policy.first_ms, …}",
+    wrong="backoff: {base: {field: policy.name}, …}",
+    right="backoff: {base: {field: policy.first_ms}, …}",
     needs=("types",),
 )
 def bad_wait(spec: Spec) -> Iterator[Finding]:

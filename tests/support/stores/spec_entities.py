@@ -250,11 +250,11 @@ class _Writer:
             ),
         }
         if waits := edge.backoff:
-            words = {"times": waits.times, "jitter": waits.jitter}
-            needed = {"until": waits.until, "count": waits.count, "base": waits.base, "max": waits.max}
-            found["backoff"] = {**needed, **_given(words)}
+            sources = {"base": waits.base, "max": waits.max, "times": waits.times, "jitter": waits.jitter}
+            written = {word: _source(each) for word, each in _given(sources).items()}
+            found["backoff"] = {"until": waits.until, "count": waits.count, **written}
         if end := edge.dead_letter:
-            needed = {"transition": end.transition, "count": end.count, "limit": end.limit}
+            needed = {"transition": end.transition, "count": end.count, "limit": _source(end.limit)}
             found["dead_letter"] = {**needed, **_given({"less": end.less})}
         return found
 
@@ -294,7 +294,7 @@ class _Writer:
             "state": self._state(lease.state),
             "owner": lease.owner,
             "fence": lease.fence,
-            "seconds": lease.seconds,
+            "seconds": _source(lease.seconds),
             "oldest_by": lease.oldest_by,
         }
         ranked = index_fields(self._placed.indexes[lease.index]) if lease.index else ()
@@ -313,6 +313,11 @@ class _Writer:
                 **_given({"booked": holder.booked}),
             }
         return {**found, **_given(words)}
+
+
+def _source(name: str) -> Data:
+    """Write where a number comes from: a variable, or a field of the record."""
+    return {"env" if name.isupper() else "field": name}
 
 
 def _given(words: Data) -> Data:
