@@ -7,7 +7,7 @@ from collections import OrderedDict
 
 from generated.taskqueue.events import JOB_DEQUEUED
 from generated.taskqueue.messages import (
-    PRESENT,
+    PRESENCE_PRESENT,
     DequeueJobRequest,
     DequeueJobResponse,
     EnqueueJobRequest,
@@ -86,7 +86,7 @@ class Queue:
         """Delete the entry of a job; return False if another call was faster."""
         async with self._turns.of(job_id):
             try:
-                deletion = await self._entries.delete(job_id, PRESENT, call)
+                deletion = await self._entries.delete(job_id, PRESENCE_PRESENT, call)
             except NoSuchEntity:
                 return False
             self._waiting.pop(job_id, None)

@@ -10,7 +10,7 @@ from generated.taskqueue.errors import OUTPUT_TOO_LARGE
 from generated.taskqueue.messages import (
     DONE,
     FAILED,
-    PRESENT,
+    PRESENCE_PRESENT,
     GetResultRequest,
     GetResultResponse,
     JobStatus,
@@ -112,7 +112,7 @@ class EnvelopeRetention:
             if len(oldest) < 2:
                 break
             with suppress(NoSuchEntity):  # Another call deletes, too.
-                await self._store.delete(oldest[0].job_id, PRESENT, call)
+                await self._store.delete(oldest[0].job_id, PRESENCE_PRESENT, call)
             self._deleted_bytes = max(self._deleted_bytes, oldest[0].stored_bytes)
 
     async def _read_ends(self) -> EnvelopeRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextlib import suppress
 
-from generated.taskqueue.messages import PRESENT
+from generated.taskqueue.messages import PRESENCE_PRESENT
 from generated.taskqueue.records import SubmitKeyRecord
 from handlers.taskqueue.arrivals import Arrivals
 from runtime.call import Call
@@ -42,4 +42,4 @@ class SubmitKeys:
         """Forget a key; one that is not known is no error."""
         self._job_ids.pop(key, None)
         with suppress(NoSuchEntity):
-            await self._store.delete(key, PRESENT, call)
+            await self._store.delete(key, PRESENCE_PRESENT, call)
