@@ -18,6 +18,7 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.policy import IDLE_HOLD
 from generated.taskqueue.records import EntryRecord
 from handlers.taskqueue.arrivals import Arrivals
+from handlers.taskqueue.late_creations import create_or_find
 from handlers.taskqueue.turns import Turns
 from runtime.call import Call
 from runtime.stores.contract import EntityStore
@@ -43,7 +44,7 @@ class Queue:
             if job_id in self._waiting:
                 return EnqueueJobResponse(accepted=True, already_waiting=True)
             entry = EntryRecord(job_id=job_id, enqueued_at_ms=self._arrivals.next_ms())
-            await self._entries.create(entry, call)
+            await create_or_find(self._entries, entry, job_id, call)
             self._waiting[job_id] = None
         self._wake_one()
         return EnqueueJobResponse(accepted=True)
