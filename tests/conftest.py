@@ -62,9 +62,6 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # As in our processes (`carrier.py` says why), also where a test imports grpc before a carrier does.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
-    # SeaweedFS: several threads of a server would only look for work where each process of tests has one.
-    os.environ.setdefault("GOMAXPROCS", "1")
-    os.environ.setdefault("GOGC", "400")
     if config.getoption("--deep"):
         os.environ["CHARTER_DEEP"] = "1"
     for folder in FOLDERS:

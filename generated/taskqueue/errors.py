@@ -1,6 +1,6 @@
 """Conditions of taskqueue: the exceptions that handlers raise, and their codes for callers.
 
-Generated from spec/taskqueue (sha256:5dc1bc31b081eb9a). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:2c9462dde7cbf380). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

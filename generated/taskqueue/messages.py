@@ -1,6 +1,6 @@
 """Messages and enums of all proto files of taskqueue.
 
-Generated from spec/taskqueue (sha256:5dc1bc31b081eb9a). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:2c9462dde7cbf380). Do not edit; run `nox -s generate`.
 """
 
 from generated.taskqueue_internal_pb2 import (
@@ -8,8 +8,8 @@ from generated.taskqueue_internal_pb2 import (
     JOB_OUTCOME_FAILED,
     JOB_OUTCOME_SUCCEEDED,
     JOB_OUTCOME_UNSPECIFIED,
+    PRESENCE_PRESENT,
     PRESENCE_UNSPECIFIED,
-    PRESENT,
     CreateJobRequest,
     CreateJobResponse,
     DeleteJobIfStatusRequest,
@@ -85,8 +85,8 @@ __all__ = [
     "JOB_OUTCOME_UNSPECIFIED",
     "JOB_SORT_UNSPECIFIED",
     "JOB_STATUS_UNSPECIFIED",
+    "PRESENCE_PRESENT",
     "PRESENCE_UNSPECIFIED",
-    "PRESENT",
     "QUEUED",
     "RUNNING",
     "CancelJobRequest",

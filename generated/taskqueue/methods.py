@@ -1,6 +1,6 @@
 """Method tables of taskqueue, which the engine serves and calls by.
 
-Generated from spec/taskqueue (sha256:5dc1bc31b081eb9a). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:2c9462dde7cbf380). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

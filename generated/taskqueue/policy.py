@@ -1,6 +1,6 @@
 """Call policies of taskqueue: deadlines, retries, idempotency, call modes and connection settings.
 
-Generated from spec/taskqueue (sha256:5dc1bc31b081eb9a). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:2c9462dde7cbf380). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

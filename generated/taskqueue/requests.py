@@ -1,6 +1,6 @@
 """Request validation of taskqueue: `check_…` lists violations, `settle_…` normalises a valid request.
 
-Generated from spec/taskqueue (sha256:5dc1bc31b081eb9a). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:2c9462dde7cbf380). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

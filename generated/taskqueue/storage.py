@@ -1,6 +1,6 @@
 """Storage of taskqueue by the engines that a deployment names instead of those in its lifecycle.
 
-Generated from spec/taskqueue (sha256:5dc1bc31b081eb9a). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:2c9462dde7cbf380). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from generated.taskqueue.messages import (
     CANCELED,
     DONE,
     FAILED,
-    PRESENT,
+    PRESENCE_PRESENT,
     QUEUED,
     RUNNING,
 )
@@ -79,19 +79,19 @@ STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
                     path="DATABASE_PATH",
                     table="submit_keys",
                     unique=(),
-                    words=Frozen({PRESENT: "PRESENT"}),
+                    words=Frozen({PRESENCE_PRESENT: "PRESENT"}),
                 ),
                 "entry": KeptInSqlite(
                     path="DATABASE_PATH",
                     table="entrys",
                     unique=(),
-                    words=Frozen({PRESENT: "PRESENT"}),
+                    words=Frozen({PRESENCE_PRESENT: "PRESENT"}),
                 ),
                 "envelope": KeptInSqlite(
                     path="DATABASE_PATH",
                     table="envelopes",
                     unique=(),
-                    words=Frozen({PRESENT: "PRESENT"}),
+                    words=Frozen({PRESENCE_PRESENT: "PRESENT"}),
                 ),
             }
         ),

@@ -1,6 +1,6 @@
 """All tables of taskqueue for the engine.
 
-Generated from spec/taskqueue (sha256:5dc1bc31b081eb9a). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:2c9462dde7cbf380). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="taskqueue",
-    digest="5dc1bc31b081eb9a41a0860d819fa9b325d4432e1ad206cdb6f920c63bd420fe",
+    digest="2c9462dde7cbf380720192894c64dcf1ceb1554785fd83c792cc797911935a0f",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
@@ -42,4 +42,5 @@ SYSTEM: Final = System(
     log_fields=("job_id", "worker_id"),
     settings=SETTINGS,
     clients=CLIENTS,
+    enum_prefixes={"taskqueue.internal.v1.Presence": "PRESENCE_"},
 )

@@ -130,7 +130,7 @@ class Job:
         """Create a job, its key first: what is left of a creation that broke off is a key without a job."""
         job_id, key = self._world.new_id(), request.client_request_id
         if key:
-            await self._keys.add(key, job_id, call)
+            job_id = await self._keys.add(key, job_id, call)
         record = JobRecord(job_id=job_id, spec=spec, job_type=request.spec.job_type, client_request_id=key)
         created = await self._records.create(record, call)
         return _to_create_response(created.record, deduplicated=False)

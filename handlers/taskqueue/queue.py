@@ -7,7 +7,7 @@ from collections import OrderedDict
 
 from generated.taskqueue.events import JOB_DEQUEUED
 from generated.taskqueue.messages import (
-    PRESENT,
+    PRESENCE_PRESENT,
     DequeueJobRequest,
     DequeueJobResponse,
     EnqueueJobRequest,
@@ -18,6 +18,7 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.policy import IDLE_HOLD
 from generated.taskqueue.records import EntryRecord
 from handlers.taskqueue.arrivals import Arrivals
+from handlers.taskqueue.late_creations import create_or_find
 from handlers.taskqueue.turns import Turns
 from runtime.call import Call
 from runtime.stores.contract import EntityStore
@@ -43,7 +44,7 @@ class Queue:
             if job_id in self._waiting:
                 return EnqueueJobResponse(accepted=True, already_waiting=True)
             entry = EntryRecord(job_id=job_id, enqueued_at_ms=self._arrivals.next_ms())
-            await self._entries.create(entry, call)
+            await create_or_find(self._entries, entry, job_id, call)
             self._waiting[job_id] = None
         self._wake_one()
         return EnqueueJobResponse(accepted=True)
@@ -86,7 +87,7 @@ class Queue:
         """Delete the entry of a job; return False if another call was faster."""
         async with self._turns.of(job_id):
             try:
-                deletion = await self._entries.delete(job_id, PRESENT, call)
+                deletion = await self._entries.delete(job_id, PRESENCE_PRESENT, call)
             except NoSuchEntity:
                 return False
             self._waiting.pop(job_id, None)

@@ -10,7 +10,7 @@ from generated.taskqueue.errors import OUTPUT_TOO_LARGE
 from generated.taskqueue.messages import (
     DONE,
     FAILED,
-    PRESENT,
+    PRESENCE_PRESENT,
     GetResultRequest,
     GetResultResponse,
     JobStatus,
@@ -19,6 +19,7 @@ from generated.taskqueue.messages import (
 )
 from generated.taskqueue.records import EnvelopeRecord
 from generated.taskqueue.settings import ResultSettings
+from handlers.taskqueue.late_creations import create_or_find
 from handlers.taskqueue.turns import Turns
 from runtime.call import Call
 from runtime.model.text import sha256_hex
@@ -41,13 +42,13 @@ class Result:
     async def store_result(self, request: StoreResultRequest, call: Call) -> StoreResultResponse:
         envelope = self._limit_output(request)
         async with self._turns.of(request.job_id):
-            stored = await self._envelopes.get(request.job_id)
-            if stored is None:
-                await self._retention.add(envelope, call)
-                return StoreResultResponse(stored=True, current_terminal_status=_status_of(envelope))
+            earlier = await self._envelopes.get(request.job_id)
+            stored = earlier or await self._retention.add(envelope, call)
         is_same = (stored.terminal_status, stored.checksum) == (envelope.terminal_status, envelope.checksum)
         return StoreResultResponse(
-            stored=is_same, already_exists=True, current_terminal_status=_status_of(stored)
+            stored=is_same,
+            already_exists=earlier is not None,
+            current_terminal_status=_status_of(stored),
         )
 
     async def get_result(self, request: GetResultRequest, _call: Call) -> GetResultResponse:
@@ -100,20 +101,21 @@ class EnvelopeRetention:
         """The one that was added last, or is about to be; None until the store was read."""
         self._deleted_bytes = 0
 
-    async def add(self, envelope: EnvelopeRecord, call: Call) -> None:
+    async def add(self, envelope: EnvelopeRecord, call: Call) -> EnvelopeRecord:
         """Add an envelope, which stays, and delete the oldest as far as there are too many bytes."""
         newest = self._newest or await self._read_ends()
         at_ms = max(newest.stored_at_ms + 1, self._world.now_ms())
         stored_bytes = newest.stored_bytes + _measure(envelope)
         placed = self._newest = replace(envelope, stored_at_ms=at_ms, stored_bytes=stored_bytes)
-        await self._store.create(placed, call)
+        kept = await create_or_find(self._store, placed, placed.job_id, call)
         while self._bound and self._newest.stored_bytes - self._deleted_bytes > self._bound:
             oldest = (await self._store.find(size=2, newest_first=False)).records
             if len(oldest) < 2:
                 break
             with suppress(NoSuchEntity):  # Another call deletes, too.
-                await self._store.delete(oldest[0].job_id, PRESENT, call)
+                await self._store.delete(oldest[0].job_id, PRESENCE_PRESENT, call)
             self._deleted_bytes = max(self._deleted_bytes, oldest[0].stored_bytes)
+        return kept
 
     async def _read_ends(self) -> EnvelopeRecord:
         """Read the newest and the oldest, and return the newest, or that of a call that was faster."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextlib import suppress
 
-from generated.taskqueue.messages import PRESENT
+from generated.taskqueue.messages import PRESENCE_PRESENT
 from generated.taskqueue.records import SubmitKeyRecord
 from handlers.taskqueue.arrivals import Arrivals
+from handlers.taskqueue.late_creations import create_or_find
 from runtime.call import Call
 from runtime.stores.contract import EntityStore
 from runtime.stores.store import NoSuchEntity
@@ -29,17 +30,18 @@ class SubmitKeys:
             self._job_ids[each.client_request_id] = each.job_id
         return self._job_ids.get(key)
 
-    async def add(self, key: str, job_id: str, call: Call) -> None:
-        """Remember a key that `get` did not find."""
+    async def add(self, key: str, job_id: str, call: Call) -> str:
+        """Remember a key that `get` did not find; return the job that it stands for."""
         at_ms = self._arrivals.next_ms()
         record = SubmitKeyRecord(client_request_id=key, job_id=job_id, remembered_at_ms=at_ms)
-        await self._store.create(record, call)
-        self._job_ids[key] = job_id
+        kept = await create_or_find(self._store, record, key, call)
+        self._job_ids[key] = kept.job_id
         while len(self._job_ids) > self._bound:
             await self.remove(next(iter(self._job_ids)), call)
+        return kept.job_id
 
     async def remove(self, key: str, call: Call) -> None:
         """Forget a key; one that is not known is no error."""
         self._job_ids.pop(key, None)
         with suppress(NoSuchEntity):
-            await self._store.delete(key, PRESENT, call)
+            await self._store.delete(key, PRESENCE_PRESENT, call)

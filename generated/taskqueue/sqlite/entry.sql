@@ -1,5 +1,5 @@
 -- Every statement that the engine runs about a entry of taskqueue.
--- Generated from spec/taskqueue (sha256:5dc1bc31b081eb9a). Do not edit; run `nox -s generate`.
+-- Generated from spec/taskqueue (sha256:2c9462dde7cbf380). Do not edit; run `nox -s generate`.
 --
 -- A line with its name begins each. What an edge means is no part of them: the engine reads records, works out
 -- what becomes of them, and writes them, all in one transaction of the one process that owns the file.

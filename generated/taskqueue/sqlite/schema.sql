@@ -1,5 +1,5 @@
 -- What taskqueue keeps in a SQLite file, for a fresh one.
--- Generated from spec/taskqueue (sha256:5dc1bc31b081eb9a). Do not edit; run `nox -s generate`.
+-- Generated from spec/taskqueue (sha256:2c9462dde7cbf380). Do not edit; run `nox -s generate`.
 --
 -- The guards hold for everybody, also for what a person types in: an edge that the lifecycle does not have is
 -- refused, and so is a deletion that it does not let.
@@ -145,7 +145,7 @@ CREATE INDEX submit_key_history_of ON submit_key_history (client_request_id, num
 CREATE TRIGGER submit_keys_1_create BEFORE INSERT ON submit_keys
 WHEN NEW.presence <> 'PRESENT'
 BEGIN
-    SELECT RAISE(ABORT, 'ILLEGAL_TRANSITION: a submit_key begins as PRESENT');
+    SELECT RAISE(ABORT, 'ILLEGAL_TRANSITION: a submit_key begins as PRESENCE_PRESENT');
 END;
 
 -- Which edges there are.
@@ -228,7 +228,7 @@ CREATE INDEX entry_history_of ON entry_history (job_id, number);
 CREATE TRIGGER entrys_1_create BEFORE INSERT ON entrys
 WHEN NEW.presence <> 'PRESENT'
 BEGIN
-    SELECT RAISE(ABORT, 'ILLEGAL_TRANSITION: a entry begins as PRESENT');
+    SELECT RAISE(ABORT, 'ILLEGAL_TRANSITION: a entry begins as PRESENCE_PRESENT');
 END;
 
 -- Which edges there are.
@@ -318,7 +318,7 @@ CREATE INDEX envelope_history_of ON envelope_history (job_id, number);
 CREATE TRIGGER envelopes_1_create BEFORE INSERT ON envelopes
 WHEN NEW.presence <> 'PRESENT'
 BEGIN
-    SELECT RAISE(ABORT, 'ILLEGAL_TRANSITION: a envelope begins as PRESENT');
+    SELECT RAISE(ABORT, 'ILLEGAL_TRANSITION: a envelope begins as PRESENCE_PRESENT');
 END;
 
 -- Which edges there are.

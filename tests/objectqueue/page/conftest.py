@@ -16,7 +16,7 @@ from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.s3.bucket.page_files import page_files
 from tests.support.browser import FLAGS, find_browser
 from tests.support.objectqueue.page_stage import Stage, Visit, Visitor
-from tests.support.s3.fixtures import Bucket
+from tests.support.s3.fixtures import Bucket, make_bucket
 from tests.support.s3.proxy import S3Proxy
 
 PATIENCE_MS = 60_000
@@ -57,7 +57,7 @@ async def tab(browser: Browser) -> AsyncIterator[Page]:
 def home(s3_raw: Any, s3_server: EmbeddedSeaweedfs) -> Iterator[str]:
     """Where the page is for most tests: a bucket that has nothing else."""
     name = f"page{os.getpid()}"
-    s3_raw.create_bucket(Bucket=name)
+    make_bucket(s3_raw, name)
     for file, path in page_files("objectqueue").items():
         kind = mimetypes.guess_type(file)[0] or ""
         # Cached, so that the visits of all tests load the files once.

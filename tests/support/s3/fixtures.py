@@ -8,6 +8,7 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
@@ -126,7 +127,7 @@ def s3_bucket_names(s3_raw: Any) -> Iterator[Iterator[str]]:
 
     def make() -> str:
         name = f"t{os.getpid()}-{next(_numbers)}"
-        s3_raw.create_bucket(Bucket=name)
+        make_bucket(s3_raw, name)
         s3_raw.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
         first = s3_raw.put_object(Bucket=name, Key="first", Body=b"first")
         s3_raw.delete_object(Bucket=name, Key="first", VersionId=first["VersionId"])
@@ -190,6 +191,12 @@ def use_key(server: EmbeddedSeaweedfs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name, value in server.variables.items():
         monkeypatch.setenv(name, value)
+
+
+def make_bucket(raw: Any, name: str) -> None:
+    """Create a bucket; the client may have asked twice, when the first answer was a failure or late."""
+    with suppress(raw.exceptions.BucketAlreadyOwnedByYou):
+        raw.create_bucket(Bucket=name)
 
 
 def raw_client(server: EmbeddedSeaweedfs) -> Any:

@@ -19,7 +19,7 @@ from runtime.stores.s3.client.objects import BucketPlace, Objects
 from runtime.stores.s3.layout import default_layout
 from runtime.stores.s3.store import S3Store
 from runtime.world import World
-from tests.support.s3.fixtures import REGION, raw_client
+from tests.support.s3.fixtures import REGION, make_bucket, raw_client
 
 _BUCKET = "contract"
 _folders = itertools.count(1)
@@ -32,7 +32,7 @@ def _bucket() -> Objects:
     server.start()
     atexit.register(server.remove)
     raw = raw_client(server)
-    raw.create_bucket(Bucket=_BUCKET)
+    make_bucket(raw, _BUCKET)
     raw.close()
     place = BucketPlace(bucket=_BUCKET, endpoint=server.url, region=REGION)
     return Objects(place, KeySource(server.variables))

@@ -34,7 +34,7 @@ class Fixture:
         self.world = HandWorld()
         self._envelopes: MemoryStore[EnvelopeRecord] = self._make_store(ENVELOPE, EnvelopeRecord)
         self.jobs: MemoryStore[JobRecord] = self._make_store(JOB, JobRecord)
-        self._keys: MemoryStore[SubmitKeyRecord] = self._make_store(SUBMIT_KEY, SubmitKeyRecord)
+        self.keys: MemoryStore[SubmitKeyRecord] = self._make_store(SUBMIT_KEY, SubmitKeyRecord)
         self.begin()
 
     def begin(self) -> None:
@@ -42,7 +42,7 @@ class Fixture:
         bounds = ResultSettings(max_output_bytes=1000, max_retained_output_bytes=2500)
         self.result = Result(self._envelopes, bounds, self.world)
         settings = JobSettings(max_dedup_keys=2, max_retained_jobs=0)
-        self.job = Job(self.jobs, self._keys, settings, self.world)
+        self.job = Job(self.jobs, self.keys, settings, self.world)
 
     def call(self) -> Call:
         return make_call(self.world, caller="gateway")
@@ -106,3 +106,14 @@ async def test_a_key_is_taken_back_with_its_job() -> None:
     assert not (await fixture.job.delete_job_if_status(request, fixture.call())).deleted
     fixture.begin()
     assert not (await fixture.create("a")).deduplicated
+
+
+async def test_a_key_that_a_killed_process_left_late_is_used() -> None:
+    """Its last statement was committed after the next process had read the keys; the submit gets through."""
+    fixture = Fixture()
+    await fixture.create("a")
+    late = SubmitKeyRecord(client_request_id="b", job_id="late", remembered_at_ms=fixture.world.now_ms())
+    await fixture.keys.create(late, fixture.call())
+    made = await fixture.create("b")
+    assert made.job_id == "late" and not made.deduplicated
+    assert (await fixture.create("b")).deduplicated

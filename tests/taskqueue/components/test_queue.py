@@ -180,6 +180,19 @@ def test_a_queue_goes_on_where_another_ended() -> None:
     simulate(scenario)
 
 
+def test_an_entry_that_a_killed_process_left_late_is_used() -> None:
+    """Its last statement was committed after the next process had read the queue; the job waits once."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        await fixture.enqueue("a")
+        await fixture.entries.create(EntryRecord(job_id="late", enqueued_at_ms=1), fixture.call())
+        await fixture.enqueue("late")
+        assert [(await fixture.pop()).job_id for _ in range(2)] == ["a", "late"]
+
+    simulate(scenario)
+
+
 def test_a_waiting_pop_gets_the_job_at_once() -> None:
     """A dequeue of an empty queue is answered the moment a job comes in."""
 

@@ -1,4 +1,4 @@
--- Leads to the schema sha256:b292b82014d7069c. A migration is never edited once it was accepted.
+-- Leads to the schema sha256:507d1d1b30c9240b. A migration is never edited once it was accepted.
 
 -- One piece of work, from its acceptance to its result. (spec/taskqueue/lifecycle.yaml: entities.job)
 CREATE TABLE jobs (
@@ -290,11 +290,11 @@ CREATE INDEX job_history_ended_by_number ON job_history (number) WHERE to_state 
 -- The memory of a submit, so that its repetition finds the job that there is. (spec/taskqueue/lifecycle.yaml: entities.submit_key)
 CREATE TABLE submit_keys (
     client_request_id text NOT NULL,
-    presence text NOT NULL DEFAULT 'PRESENT',
+    presence text NOT NULL DEFAULT 'PRESENCE_PRESENT',
     job_id text NOT NULL,
     remembered_at_ms bigint NOT NULL,
     CONSTRAINT submit_keys_pkey PRIMARY KEY (client_request_id),
-    CONSTRAINT submit_keys_presence_check CHECK (presence IN ('PRESENT'))
+    CONSTRAINT submit_keys_presence_check CHECK (presence IN ('PRESENCE_PRESENT'))
 ) WITH (
     -- Every transition writes a new version of its row, so room for versions is kept in each page, and dead
     -- ones are taken away long before the usual fifth of the table is dead.
@@ -363,7 +363,7 @@ CREATE OR REPLACE FUNCTION submit_keys_delete() RETURNS trigger LANGUAGE plpgsql
 DECLARE
     actor text := coalesce(current_setting('app.actor', true), '');
 BEGIN
-    IF actor IN ('gateway') AND OLD.presence IN ('PRESENT') THEN
+    IF actor IN ('gateway') AND OLD.presence IN ('PRESENCE_PRESENT') THEN
         RETURN OLD;
     END IF;
     RAISE EXCEPTION 'ACTOR_NOT_ALLOWED: % may not delete a submit_key that is %', coalesce(nullif(actor, ''), 'a session without app.actor'), OLD.presence
@@ -396,7 +396,7 @@ CREATE OR REPLACE TRIGGER submit_keys_6_record AFTER UPDATE ON submit_keys
 -- Entities begin in one state, and only some may create them; this is checked while the history is written.
 CREATE OR REPLACE FUNCTION submit_keys_refuse_new(state text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'ILLEGAL_TRANSITION: a submit_key begins as PRESENT, not as %', state
+    RAISE EXCEPTION 'ILLEGAL_TRANSITION: a submit_key begins as PRESENCE_PRESENT, not as %', state
         USING ERRCODE = 'CH001';
 END $$;
 
@@ -411,7 +411,7 @@ BEGIN
     INSERT INTO submit_key_history (client_request_id, from_state, to_state, actor, fence, at)
     SELECT
         after.client_request_id, NULL,
-        CASE WHEN after.presence = 'PRESENT' THEN after.presence ELSE submit_keys_refuse_new(after.presence) END,
+        CASE WHEN after.presence = 'PRESENCE_PRESENT' THEN after.presence ELSE submit_keys_refuse_new(after.presence) END,
         _actor, 0, _moment
     FROM after;
     RETURN NULL;
@@ -464,7 +464,7 @@ BEGIN
     RETURN QUERY
     WITH old AS MATERIALIZED (
         SELECT submit_keys.ctid AS place FROM submit_keys
-        WHERE submit_keys.presence IN ('PRESENT')
+        WHERE submit_keys.presence IN ('PRESENCE_PRESENT')
         LIMIT _most
         FOR UPDATE SKIP LOCKED
     )
@@ -494,10 +494,10 @@ CREATE INDEX submit_keys_listed ON submit_keys (presence, remembered_at_ms DESC,
 -- The place of a waiting job in the queue. (spec/taskqueue/lifecycle.yaml: entities.entry)
 CREATE TABLE entrys (
     job_id text NOT NULL,
-    presence text NOT NULL DEFAULT 'PRESENT',
+    presence text NOT NULL DEFAULT 'PRESENCE_PRESENT',
     enqueued_at_ms bigint NOT NULL,
     CONSTRAINT entrys_pkey PRIMARY KEY (job_id),
-    CONSTRAINT entrys_presence_check CHECK (presence IN ('PRESENT'))
+    CONSTRAINT entrys_presence_check CHECK (presence IN ('PRESENCE_PRESENT'))
 ) WITH (
     -- Every transition writes a new version of its row, so room for versions is kept in each page, and dead
     -- ones are taken away long before the usual fifth of the table is dead.
@@ -564,7 +564,7 @@ CREATE OR REPLACE FUNCTION entrys_delete() RETURNS trigger LANGUAGE plpgsql AS $
 DECLARE
     actor text := coalesce(current_setting('app.actor', true), '');
 BEGIN
-    IF actor IN ('coordinator', 'gateway') AND OLD.presence IN ('PRESENT') THEN
+    IF actor IN ('coordinator', 'gateway') AND OLD.presence IN ('PRESENCE_PRESENT') THEN
         RETURN OLD;
     END IF;
     RAISE EXCEPTION 'ACTOR_NOT_ALLOWED: % may not delete a entry that is %', coalesce(nullif(actor, ''), 'a session without app.actor'), OLD.presence
@@ -597,7 +597,7 @@ CREATE OR REPLACE TRIGGER entrys_6_record AFTER UPDATE ON entrys
 -- Entities begin in one state, and only some may create them; this is checked while the history is written.
 CREATE OR REPLACE FUNCTION entrys_refuse_new(state text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'ILLEGAL_TRANSITION: a entry begins as PRESENT, not as %', state
+    RAISE EXCEPTION 'ILLEGAL_TRANSITION: a entry begins as PRESENCE_PRESENT, not as %', state
         USING ERRCODE = 'CH001';
 END $$;
 
@@ -612,7 +612,7 @@ BEGIN
     INSERT INTO entry_history (job_id, from_state, to_state, actor, fence, at)
     SELECT
         after.job_id, NULL,
-        CASE WHEN after.presence = 'PRESENT' THEN after.presence ELSE entrys_refuse_new(after.presence) END,
+        CASE WHEN after.presence = 'PRESENCE_PRESENT' THEN after.presence ELSE entrys_refuse_new(after.presence) END,
         _actor, 0, _moment
     FROM after;
     RETURN NULL;
@@ -665,7 +665,7 @@ BEGIN
     RETURN QUERY
     WITH old AS MATERIALIZED (
         SELECT entrys.ctid AS place FROM entrys
-        WHERE entrys.presence IN ('PRESENT')
+        WHERE entrys.presence IN ('PRESENCE_PRESENT')
         LIMIT _most
         FOR UPDATE SKIP LOCKED
     )
@@ -695,7 +695,7 @@ CREATE INDEX entrys_listed ON entrys (presence, enqueued_at_ms DESC, job_id DESC
 -- The result of a terminal job. (spec/taskqueue/lifecycle.yaml: entities.envelope)
 CREATE TABLE envelopes (
     job_id text NOT NULL,
-    presence text NOT NULL DEFAULT 'PRESENT',
+    presence text NOT NULL DEFAULT 'PRESENCE_PRESENT',
     terminal_status integer NOT NULL,
     runtime_ms integer NOT NULL,
     output_summary text NOT NULL,
@@ -705,7 +705,7 @@ CREATE TABLE envelopes (
     stored_bytes bigint NOT NULL,
     CONSTRAINT envelopes_pkey PRIMARY KEY (job_id),
     CONSTRAINT envelopes_runtime_ms_check CHECK (runtime_ms >= 0),
-    CONSTRAINT envelopes_presence_check CHECK (presence IN ('PRESENT'))
+    CONSTRAINT envelopes_presence_check CHECK (presence IN ('PRESENCE_PRESENT'))
 ) WITH (
     -- Every transition writes a new version of its row, so room for versions is kept in each page, and dead
     -- ones are taken away long before the usual fifth of the table is dead.
@@ -784,7 +784,7 @@ CREATE OR REPLACE FUNCTION envelopes_delete() RETURNS trigger LANGUAGE plpgsql A
 DECLARE
     actor text := coalesce(current_setting('app.actor', true), '');
 BEGIN
-    IF actor IN ('coordinator', 'gateway') AND OLD.presence IN ('PRESENT') THEN
+    IF actor IN ('coordinator', 'gateway') AND OLD.presence IN ('PRESENCE_PRESENT') THEN
         RETURN OLD;
     END IF;
     RAISE EXCEPTION 'ACTOR_NOT_ALLOWED: % may not delete a envelope that is %', coalesce(nullif(actor, ''), 'a session without app.actor'), OLD.presence
@@ -817,7 +817,7 @@ CREATE OR REPLACE TRIGGER envelopes_6_record AFTER UPDATE ON envelopes
 -- Entities begin in one state, and only some may create them; this is checked while the history is written.
 CREATE OR REPLACE FUNCTION envelopes_refuse_new(state text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'ILLEGAL_TRANSITION: a envelope begins as PRESENT, not as %', state
+    RAISE EXCEPTION 'ILLEGAL_TRANSITION: a envelope begins as PRESENCE_PRESENT, not as %', state
         USING ERRCODE = 'CH001';
 END $$;
 
@@ -832,7 +832,7 @@ BEGIN
     INSERT INTO envelope_history (job_id, from_state, to_state, actor, fence, at)
     SELECT
         after.job_id, NULL,
-        CASE WHEN after.presence = 'PRESENT' THEN after.presence ELSE envelopes_refuse_new(after.presence) END,
+        CASE WHEN after.presence = 'PRESENCE_PRESENT' THEN after.presence ELSE envelopes_refuse_new(after.presence) END,
         _actor, 0, _moment
     FROM after;
     RETURN NULL;
@@ -885,7 +885,7 @@ BEGIN
     RETURN QUERY
     WITH old AS MATERIALIZED (
         SELECT envelopes.ctid AS place FROM envelopes
-        WHERE envelopes.presence IN ('PRESENT')
+        WHERE envelopes.presence IN ('PRESENCE_PRESENT')
         LIMIT _most
         FOR UPDATE SKIP LOCKED
     )

@@ -1,4 +1,4 @@
--- Leads to the schema sha256:92449d20890178da. A migration is never edited once it was accepted.
+-- Leads to the schema sha256:5e08ad6d467ab1db. A migration is never edited once it was accepted.
 
 -- One piece of work, from its acceptance to its result. (spec/taskqueue/lifecycle.yaml: entities.job)
 CREATE TABLE jobs (
@@ -141,7 +141,7 @@ CREATE INDEX submit_key_history_of ON submit_key_history (client_request_id, num
 CREATE TRIGGER submit_keys_1_create BEFORE INSERT ON submit_keys
 WHEN NEW.presence <> 'PRESENT'
 BEGIN
-    SELECT RAISE(ABORT, 'ILLEGAL_TRANSITION: a submit_key begins as PRESENT');
+    SELECT RAISE(ABORT, 'ILLEGAL_TRANSITION: a submit_key begins as PRESENCE_PRESENT');
 END;
 
 -- Which edges there are.
@@ -224,7 +224,7 @@ CREATE INDEX entry_history_of ON entry_history (job_id, number);
 CREATE TRIGGER entrys_1_create BEFORE INSERT ON entrys
 WHEN NEW.presence <> 'PRESENT'
 BEGIN
-    SELECT RAISE(ABORT, 'ILLEGAL_TRANSITION: a entry begins as PRESENT');
+    SELECT RAISE(ABORT, 'ILLEGAL_TRANSITION: a entry begins as PRESENCE_PRESENT');
 END;
 
 -- Which edges there are.
@@ -314,7 +314,7 @@ CREATE INDEX envelope_history_of ON envelope_history (job_id, number);
 CREATE TRIGGER envelopes_1_create BEFORE INSERT ON envelopes
 WHEN NEW.presence <> 'PRESENT'
 BEGIN
-    SELECT RAISE(ABORT, 'ILLEGAL_TRANSITION: a envelope begins as PRESENT');
+    SELECT RAISE(ABORT, 'ILLEGAL_TRANSITION: a envelope begins as PRESENCE_PRESENT');
 END;
 
 -- Which edges there are.

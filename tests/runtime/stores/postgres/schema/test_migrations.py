@@ -210,8 +210,11 @@ def older_forms(spec: Spec) -> dict[str, Spec]:
     fields = spec.messages[entity.record].fields
     transitions = dict(entity.transitions)
     fewer = {name: row for name, row in transitions.items() if name != "bury"}
-    fewer = {name: row.model_copy(update={"gives_up": None}) for name, row in fewer.items()}
-    takes_nothing = {**transitions, "complete": transitions["complete"].model_copy(update={"takes": {}})}
+    fewer = {name: row.model_copy(update={"dead_letter": None}) for name, row in fewer.items()}
+    takes_nothing = {
+        **transitions,
+        "complete": transitions["complete"].model_copy(update={"from_request": {}}),
+    }
     other_actors = {**transitions, "fail": transitions["fail"].model_copy(update={"by": ("worker",)})}
     unswept = {**transitions, "requeue": transitions["requeue"].model_copy(update={"due": None})}
     return {
