@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Generic
 
+from runtime.call import Call
 from runtime.stores.contract import Cursor, EntityStore, Record
+from runtime.stores.store import GuardBreach
 from runtime.world import World
 
 _PAGE = 500
@@ -49,3 +51,16 @@ class Arrivals(Generic[Record]):
             if page.next is None:
                 return found
             after = page.next
+
+
+async def create_or_find(store: EntityStore[Record], record: Record, key: str, call: Call) -> Record:
+    """Create an entity that this process does not know; return what has its key.
+
+    A process that was killed may have created it: its last statement can be committed after its end.
+    """
+    try:
+        return (await store.create(record, call)).record
+    except GuardBreach:
+        if (found := await store.get(key)) is None:
+            raise
+        return found

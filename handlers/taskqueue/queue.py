@@ -17,8 +17,7 @@ from generated.taskqueue.messages import (
 )
 from generated.taskqueue.policy import IDLE_HOLD
 from generated.taskqueue.records import EntryRecord
-from handlers.taskqueue.arrivals import Arrivals
-from handlers.taskqueue.late_creations import create_or_find
+from handlers.taskqueue.arrivals import Arrivals, create_or_find
 from handlers.taskqueue.turns import Turns
 from runtime.call import Call
 from runtime.stores.contract import EntityStore

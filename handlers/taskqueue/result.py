@@ -19,7 +19,7 @@ from generated.taskqueue.messages import (
 )
 from generated.taskqueue.records import EnvelopeRecord
 from generated.taskqueue.settings import ResultSettings
-from handlers.taskqueue.late_creations import create_or_find
+from handlers.taskqueue.arrivals import create_or_find
 from handlers.taskqueue.turns import Turns
 from runtime.call import Call
 from runtime.model.text import sha256_hex
