@@ -50,7 +50,7 @@ Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 
 CANONICAL: Mapping[str, bool] = {"canonical": True}
-"""The context in which a stored form is read: there a source is its name alone, and its case tells which."""
+"""The context in which a stored form is read: there a source is its name alone, upper case for a variable."""
 _PATTERNS = {
     "env": r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$",
     "field": r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$",

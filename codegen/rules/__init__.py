@@ -20,12 +20,12 @@ from codegen.rules.metrics import alerts, definitions, gauges
 from codegen.rules.rule import Rule
 from codegen.rules.services import components, methods, routes
 from codegen.rules.storage import (
+    claims,
+    edge_values,
+    indexes,
     persistence,
-    redis_indexes,
     redis_keys,
-    redis_leases,
     s3_buckets,
-    s3_edges,
     store_keywords,
     updates,
 )
@@ -39,7 +39,7 @@ MODULES = (
     *(components, methods, routes, caller_matrix, conditions),
     *(record_fields, references, state_graph, store_keywords, persistence),
     *(leases, due_transitions, required_calls),
-    *(redis_keys, redis_indexes, redis_leases, updates, s3_buckets, s3_edges),
+    *(redis_keys, indexes, claims, updates, s3_buckets, edge_values),
     *(definitions, gauges, alerts),
     *(hosting, engines, wiring, routing, listeners, network, on_demand_nodes, variables, variable_relations),
 )

@@ -48,14 +48,14 @@ def check_memory_in_one_process(spec: Spec) -> Iterator[Finding]:
 )
 def check_engine_variables(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
-        place, told = spec.place("deployments", name, "engine"), set[str]()
+        place, reported = spec.place("deployments", name, "engine"), set[str]()
         for entity, row in spec.placed_by(deployment.engine).lifecycle.entities.items():
             if row.kept_in == spec.lifecycle.entities[entity].kept_in:
                 continue
             for setting in iter_store_settings(entity, row):
                 problem = _find_problem(spec, setting)
-                if problem and setting.variable not in told:
-                    told.add(setting.variable)
+                if problem and setting.variable not in reported:
+                    reported.add(setting.variable)
                     what = f"the {_PLACES[setting.kind]} of '{setting.variable}'"
                     yield Finding(
                         place, f"'{name}' keeps its entities in {what}, which {problem[0]}", problem[1]

@@ -9,7 +9,7 @@ from codegen.language.metrics import Metric
 from codegen.rules.lookup import get_fields
 from codegen.rules.metrics.definitions import SOURCES
 from codegen.rules.rule import Finding, report_unknown, rule
-from codegen.rules.storage.redis_indexes import has_listing
+from codegen.rules.storage.indexes import has_listing
 from codegen.rules.storage.redis_keys import placeholders
 from codegen.source.spec import Spec, field_enum
 from codegen.source.yaml_reader import Path

@@ -1,4 +1,4 @@
-"""Rules of lifecycle.yaml about edges by name, and about what only a bucket has: waits in records, texts."""
+"""Rules of lifecycle.yaml about what edges go by: numbers of the record, enums, names and given texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of lifecycle.yaml about the indexes that Redis keeps, and what cannot do without one."""
+"""Rules of lifecycle.yaml about indexes, clocks and the outbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of lifecycle.yaml about leases in Redis: from where they are taken, and on what they are booked."""
+"""Rules of lifecycle.yaml about claims: the index that they go by, the order, and the holder of a lease."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codegen.rules.lifecycle.record_fields import report_unknown_field
 from codegen.rules.lifecycle.references import find_status_enum
 from codegen.rules.lookup import RANGES, format_list, get_fields, is_other_type
 from codegen.rules.rule import Finding, report_unknown, rule
-from codegen.rules.storage.redis_indexes import LIST
+from codegen.rules.storage.indexes import LIST
 from codegen.rules.storage.redis_keys import placeholders
 from codegen.source.spec import Spec, field_enum
 from codegen.source.yaml_reader import Path
