@@ -20,9 +20,8 @@ from generated.objectqueue.policy import ERROR_TEXT
 from generated.objectqueue.records import TaskRecord, WorkerRecord
 from generated.objectqueue.settings import WorkerSettings
 from handlers.jobs import Job
-from handlers.jobs.executor import Executor
+from handlers.jobs.executor import Executor, FailureReasons, run, to_storable_text
 from handlers.jobs.loader import load_setting
-from handlers.jobs.runner import FailureReasons, run, to_storable_text
 from handlers.objectqueue.progress import ProgressWriter
 from handlers.objectqueue.shard_claims import ShardClaims
 from handlers.objectqueue.views import SHARDS

@@ -13,9 +13,8 @@ from generated.orchestrator.policy import ERROR_TEXT
 from generated.orchestrator.records import JobRecord
 from generated.orchestrator.settings import WorkerSettings
 from handlers.jobs import Job
-from handlers.jobs.executor import Executor
+from handlers.jobs.executor import Executor, FailureReasons, run, to_storable_text
 from handlers.jobs.loader import load_setting
-from handlers.jobs.runner import FailureReasons, run, to_storable_text
 from runtime.call import Call
 from runtime.stores.contract import EntityStore, LeaseProof
 from runtime.worker.config import Outcome, WorkerConfig, WorkerEvents

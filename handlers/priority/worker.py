@@ -17,9 +17,8 @@ from generated.priority.policy import ERROR_TEXT, RESULT_BYTES
 from generated.priority.services import WorkersService
 from generated.priority.settings import WorkerSettings
 from handlers.jobs import Job
-from handlers.jobs.executor import Executor
+from handlers.jobs.executor import Executor, FailureReasons, run, to_storable_text
 from handlers.jobs.loader import load_setting
-from handlers.jobs.runner import FailureReasons, run, to_storable_text
 from handlers.priority.manager_lease_store import ManagerLeaseStore
 from handlers.priority.registration import Registration
 from runtime.call import Call

@@ -46,7 +46,7 @@ from generated.priority.messages import (
 from generated.priority.policy import ERROR_TEXT
 from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.settings import ManagerSettings
-from handlers.jobs.runner import to_storable_text
+from handlers.jobs.executor import to_storable_text
 from handlers.priority.lookups import Lookups
 from handlers.priority.views import parse_timestamp, to_assigned_task, to_refusal, to_timestamp
 from runtime.call import Call

@@ -10,10 +10,6 @@ from msgspec import Struct, field
 from runtime.model.lifecycles import Transition
 from runtime.model.system import Event
 
-_SPLIT_SLOTS = 20
-"""From so many slots on, one half runs while the other half is exchanged. With fewer, the exchanges would be
-so small that they cost more than the waiting does."""
-
 
 class Outcome(Struct, frozen=True):
     """The outcome of a run: its transition, the fields to write with it, and whether no retry may follow."""
@@ -40,29 +36,7 @@ class WorkerConfig(Struct, frozen=True):
     another waits for the disk or for the worker."""
     settles_individually: bool = False
     """Whether each outcome is sent at once and alone: right for a store that writes entities one by one.
-    Otherwise outcomes are sent in batches, and a concurrent exchange needs `min_outcomes`."""
-
-    @property
-    def batch_size(self) -> int:
-        """Runs that are started one after the other, and then exchanged together."""
-        return self.slots if self.slots < _SPLIT_SLOTS else -(-self.slots // 2)
-
-    @property
-    def max_outcomes(self) -> int | None:
-        """Max outcomes in one exchange; None for no limit."""
-        if self.settles_individually:
-            return 1
-        return self.batch_size if self.exchanges > 1 else None
-
-    def min_outcomes(self, has_more: bool) -> int:
-        """Min outcomes that make a second, concurrent exchange worth its cost.
-
-        While more runs are ready, it is a whole batch. With less, claimed entities would run while outcomes
-        wait to be sent: three parts instead of two halves, and the fixed cost of a part is that of a half.
-        """
-        if self.settles_individually:
-            return 0
-        return self.batch_size if has_more else max(_SPLIT_SLOTS // 2, self.batch_size // 2)
+    Otherwise outcomes are sent in batches, and a concurrent exchange needs enough of them."""
 
 
 class WorkerEvents(Struct, frozen=True):

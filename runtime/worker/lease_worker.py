@@ -30,6 +30,9 @@ from runtime.worker.in_flight import InFlightRun, InFlightRuns
 
 _FIRST_BACKOFF_S = 0.1
 _MAX_BACKOFF_S = 5.0
+_SPLIT_SLOTS = 20
+"""From so many slots on, one half runs while the other half is exchanged. With fewer, the exchanges would be
+so small that they cost more than the waiting does."""
 
 
 class LeaseWorker(Generic[Claimed]):
@@ -61,6 +64,8 @@ class LeaseWorker(Generic[Claimed]):
         self._key = key
         self._owner = owner
         self._config = config
+        self._batch_size = config.slots if config.slots < _SPLIT_SLOTS else -(-config.slots // 2)
+        """Runs that are started one after the other, and then exchanged together."""
         self._perform = perform
         self._released = released
         self._unstorable = unstorable
@@ -144,7 +149,7 @@ class LeaseWorker(Generic[Claimed]):
     def _start_runs(self, call: Call) -> None:
         """Start a batch of runs, each in a task and a context of its own."""
         now, loop = call.world.monotonic(), asyncio.get_running_loop()
-        for _ in range(min(len(self._ready), self._config.batch_size)):
+        for _ in range(min(len(self._ready), self._batch_size)):
             run = self._ready.popleft()
             if run.is_lost:
                 self._drop_lost(run, "its lease was over before its run began", call)
@@ -192,12 +197,12 @@ class LeaseWorker(Generic[Claimed]):
         """Start the exchanges that are due, else wait for a wake-up; return whether any was started."""
         before = self._exchanges
         while self._backoff is None and self._exchanges < self._config.exchanges:
-            if self._exchanges and len(self._outcomes) < self._config.min_outcomes(bool(self._ready)):
+            if self._exchanges and len(self._outcomes) < self._min_outcomes():
                 break  # The exchange in flight ends soon; then the batch is larger.
             used = len(self._in_flight) + self._claiming
             free = None if stopping.is_set() else max(self._config.slots - used, 0)
             if self._outcomes or (free and self._may_have_work):
-                count = self._config.max_outcomes or len(self._outcomes)
+                count = self._max_outcomes()
                 outgoing, self._outcomes = self._outcomes[:count], self._outcomes[count:]
                 self._exchanges += 1
                 self._claiming += free or 0
@@ -208,6 +213,22 @@ class LeaseWorker(Generic[Claimed]):
                 self._store_wakeup.add_done_callback(self._on_store_wakeup)
             break
         return self._exchanges > before
+
+    def _min_outcomes(self) -> int:
+        """Return how many outcomes make a second, concurrent exchange worth its cost.
+
+        While more runs are ready, it is a whole batch. With less, claimed entities would run while outcomes
+        wait to be sent: three parts instead of two halves, and the fixed cost of a part is that of a half.
+        """
+        if self._config.settles_individually:
+            return 0
+        return self._batch_size if self._ready else max(_SPLIT_SLOTS // 2, self._batch_size // 2)
+
+    def _max_outcomes(self) -> int:
+        """Return how many outcomes one exchange may have."""
+        if self._config.settles_individually:
+            return 1
+        return self._batch_size if self._config.exchanges > 1 else len(self._outcomes)
 
     def _on_store_wakeup(self, _task: object) -> None:
         self._store_wakeup, self._may_have_work = None, True

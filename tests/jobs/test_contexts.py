@@ -8,9 +8,9 @@ import anyio
 
 from generated.bakery.records import CakeRecord
 from handlers.jobs import Job
+from handlers.jobs.executor import FailureReasons, RunResult, run
 from handlers.jobs.job_loop import JobLoops
 from handlers.jobs.registry import RegisteredFunction
-from handlers.jobs.runner import FailureReasons, RunResult, run
 from runtime.stores.contract import LeaseProof
 from runtime.worker.config import Outcome
 from tests.runtime.worker.memory_leases import (

@@ -14,10 +14,9 @@ import pytest
 
 from handlers.jobs import Job, find
 from handlers.jobs import job_loop as module
-from handlers.jobs.executor import Executor
+from handlers.jobs.executor import Executor, FailureReasons, RunResult, run
 from handlers.jobs.loader import load
 from handlers.jobs.registry import JobRaised, RegisteredFunction
-from handlers.jobs.runner import FailureReasons, RunResult, run
 from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.world import RealWorld

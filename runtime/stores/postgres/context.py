@@ -90,7 +90,11 @@ class PostgresContext(StoreBase[Record]):
             raise self._refusal(error) from None
 
     def _arguments(self, statement: Statement, given: Mapping[str, Any]) -> list[Any]:
-        return statement.arguments(self._rules.values, {**_UNSAID, **given})
+        """Return what a statement takes, in order; None where nothing is given."""
+        values = self._rules.values
+        return [
+            values[name] if name.isupper() else given.get(name, _UNSAID.get(name)) for name in statement.takes
+        ]
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Connection]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from msgspec import Struct, field
 
@@ -22,14 +21,10 @@ class Statement(Struct, frozen=True):
     name: str
     text: str
     takes: Mapping[str, str]
-    """Names and types."""
+    """Names and types; names in capitals are variables."""
     cuts: Mapping[str, int] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Columns that are not called like their fields, by the latter."""
-
-    def arguments(self, variables: Mapping[str, Any], given: Mapping[str, Any]) -> list[Any]:
-        """What it takes, in order; None where nothing is given. Names in capitals are variables."""
-        return [variables[name] if name.isupper() else given.get(name) for name in self.takes]
 
 
 @cache

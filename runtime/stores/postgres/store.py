@@ -9,7 +9,7 @@ from typing import Any
 
 from runtime.observe import log as events
 from runtime.stores.contract import CREATION, NOTHING, Cursor, HistoryEntry, Record, RecordPage
-from runtime.stores.postgres.claims.leases import PostgresLeases
+from runtime.stores.postgres.claims import PostgresClaims
 from runtime.stores.postgres.maintenance import PostgresMaintenance
 from runtime.stores.semantics.leases import equals
 from runtime.stores.semantics.rules import EPOCH, to_moment
@@ -20,7 +20,7 @@ _MOST_SKIPPED = 2**62
 """What is added to it is still a number of the server. No listing is as long."""
 
 
-class PostgresStore(PostgresLeases[Record]):
+class PostgresStore(PostgresClaims[Record]):
     """The entities of one kind. Any number of processes may have one over the same table."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

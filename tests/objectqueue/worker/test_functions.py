@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from handlers.jobs import Job, JobFailed, JobFatal, Output, find
+from handlers.jobs.executor import FailureReasons, RunResult, run
 from handlers.jobs.loader import HandlersUnusable, load
 from handlers.jobs.processes import ProcessPool
 from handlers.jobs.registry import RegisteredFunction
-from handlers.jobs.runner import FailureReasons, RunResult, run
 from runtime.world import RealWorld
 from tests.support.eventually import eventually
 from tests.support.jobs.pids import wait_until_gone

@@ -17,6 +17,7 @@ from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import LeaseProof, LeaseSettlement, Transitioned
 from runtime.stores.postgres import Database, PostgresStore
+from runtime.stores.postgres.statements import Statement
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 
@@ -29,6 +30,11 @@ VALUES = {
 }
 STATES = {name: number for number, name in JOB.states.items()}
 WORLD = RealWorld()
+
+
+def arguments(statement: Statement, given: Mapping[str, Any]) -> list[Any]:
+    """What a statement takes, in order; None where nothing is given."""
+    return [{**given, **VALUES}.get(name) for name in statement.takes]
 
 
 def unguarded(text: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 from generated.orchestrator.messages import CREATED, QUEUED, RETRY, RUNNING
 from runtime.stores.postgres.database import SESSION
 from runtime.stores.postgres.statements import statements
-from tests.runtime.stores.postgres.kit import VALUES, Kit
+from tests.runtime.stores.postgres.kit import Kit, arguments
 
 FINISHED = 100_000
 NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -153,7 +153,7 @@ async def test_a_first_small_statement_does_not_slow_the_history_of_the_next(kit
             " SET auto_explain.log_nested_statements = on; SET client_min_messages = log"
         )
         claim = statements("orchestrator", "job")["claim"]
-        await connection.fetch(claim.text, *claim.arguments(VALUES, GIVEN))
+        await connection.fetch(claim.text, *arguments(claim, GIVEN))
         (history,) = [each for each in plans if "Insert on job_transitions" in each]
         assert "Hash Join" in history
         assert "Nested Loop" not in history
@@ -168,7 +168,7 @@ async def plan(
     statement = statements("orchestrator", "job")[name]
     values = {**dict.fromkeys(statement.takes), **GIVEN, **given}
     text = f"EXPLAIN ({options} FORMAT JSON) {statement.text}"
-    found = await connection.fetchval(text, *statement.arguments(VALUES, values))
+    found = await connection.fetchval(text, *arguments(statement, values))
     tree: dict[str, Any] = json.loads(found)[0]["Plan"]
     return tree
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from runtime.stores.postgres.claims.claim_cursor import EVER, ClaimCursor
+from runtime.stores.postgres.claims import EVER, ClaimCursor
 
 
 def at(second: int) -> datetime:

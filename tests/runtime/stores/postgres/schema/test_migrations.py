@@ -28,7 +28,7 @@ from runtime.stores.postgres import Database
 from runtime.stores.postgres.schema import migrations
 from runtime.stores.postgres.schema.migrations import Migration, MigrationError, migrate
 from runtime.stores.postgres.statements import Statement, parsed
-from tests.runtime.stores.postgres.kit import VALUES, WORLD, Kit
+from tests.runtime.stores.postgres.kit import WORLD, Kit, arguments
 
 ROOT = Path(__file__).parents[5]
 SYSTEM = "orchestrator"
@@ -253,7 +253,7 @@ async def test_the_old_release_works_on_the_new_schema(fresh_url: str, spec: Spe
 
     async def run(statement: str, **given: Any) -> list[Any]:
         each: Statement = known[statement]
-        found: list[Any] = await connection.fetch(each.text, *each.arguments(VALUES, given))
+        found: list[Any] = await connection.fetch(each.text, *arguments(each, given))
         return found
 
     try:

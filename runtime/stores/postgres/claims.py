@@ -1,42 +1,37 @@
-"""Leases: claimed in order, renewed, and settled with what came of them."""
+"""Claims: take leases in order, renew them, and settle some while claiming others."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from runtime.call.conditions import Failure
 from runtime.call.context import Call
 from runtime.model.lifecycles import Transition
-from runtime.stores.contract import NOTHING, Backlog, ExchangeResult, LeaseSettlement, Record
-from runtime.stores.postgres.claims.claim_cursor import EVER, ClaimCursor
-from runtime.stores.postgres.claims.renewals import PostgresRenewals
-from runtime.stores.postgres.claims.settlements import Lost
+from runtime.stores.contract import NOTHING, Backlog, ExchangeResult, LeaseProof, LeaseSettlement, Record
 from runtime.stores.postgres.context import Connection, moment_of
 from runtime.stores.postgres.database import PostgresUnavailable
+from runtime.stores.postgres.settlements import PostgresSettlements, count_settled
 from runtime.stores.postgres.steps import StepOutcome
-from runtime.stores.semantics.leases import offers, room
+from runtime.stores.semantics.leases import lease_problem, offers, room
 from runtime.stores.semantics.rules import revised
-from runtime.stores.store import Busy, GuardBreach, Unstorable
+from runtime.stores.store import Busy, GuardBreach
 
-_PATIENT = 3
-"""How many results wait for another transaction at a time: the connections are for the others too."""
 _ON_ACCESS = 100
 """How many due entities a claim changes first."""
-_Outcomes = list[int | Exception]
-_Groups = dict[str, list[int]]
-"""The places of those that are settled, by the name of the edge that each takes."""
+EVER = datetime(1, 1, 1, tzinfo=UTC)
+_LOOK_BACK_S = 1.0
+"""How often at least those are looked for that are older than the last one taken."""
 
 
-class PostgresLeases(PostgresRenewals[Record]):
-    """The leases of one kind of entity."""
+class PostgresClaims(PostgresSettlements[Record]):
+    """Claims the entities of one kind."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         lease = self._rules.lease
-        self._patience = asyncio.Semaphore(_PATIENT)
         claim = self._statements.get("claim")
         self._cursor = ClaimCursor(lease.oldest_by if lease else "")
         self._has_cursor = claim is not None and "from" in claim.takes
@@ -74,7 +69,7 @@ class PostgresLeases(PostgresRenewals[Record]):
         narrowed = self._narrow(where)
         if not self._is_plain:
             outcomes = [*await self.settle_many(settlements, call)]
-            wanted = free + _settled(outcomes)
+            wanted = free + count_settled(outcomes)
             claimed = await self.claim(owner, wanted, call, where=where, capabilities=capabilities)
             return ExchangeResult(claimed, outcomes)
         narrowed["offered"] = None if capabilities is None else [*capabilities]
@@ -82,14 +77,14 @@ class PostgresLeases(PostgresRenewals[Record]):
         start = self._start(narrowed)
         rows: Sequence[Any] | None = None
         if along is not None:
-            claiming = {"owner": owner, "free": free + _settled(outcomes), "from": start, **narrowed}
+            claiming = {"owner": owner, "free": free + count_settled(outcomes), "from": start, **narrowed}
             asked = [settlements[place] for place in places]
             written = await self._exchange_group(along, call, asked, **claiming)
             rows = written.claimed
             for place, outcome in zip(places, written.outcomes, strict=True):
                 outcomes[place] = outcome
         if not any(isinstance(each, PostgresUnavailable) for each in outcomes):
-            wanted = free + _settled(outcomes)
+            wanted = free + count_settled(outcomes)
             try:
                 rows = await self._look_on(rows, owner, wanted, start, call, narrowed)
             except PostgresUnavailable:
@@ -224,119 +219,62 @@ class PostgresLeases(PostgresRenewals[Record]):
             rows, key=lambda row: (row["_rank"], row["_age"] is not None, row["_age"], str(row[key]))
         )
 
-    # Settling.
+    # Renewing.
 
-    async def settle(self, settlement: LeaseSettlement, call: Call) -> int:
-        """Settle one; where another transaction has the row, it is waited for."""
-        edge = self._admit_settlement(settlement, call)
-        (answer,) = await self._settle_at_once([settlement], call)
-        if isinstance(answer, Busy):
-            async with self._patience:
-                outcomes = await self._settle_group(edge, call, [settlement], is_patient=True)
-            (answer,) = self._answers([settlement], [*outcomes], call)
-        if isinstance(answer, Busy):
-            raise self._unavailable()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+    async def renew(
+        self, held: Sequence[tuple[str, LeaseProof]], *, seconds: float | None = None
+    ) -> list[Any]:
+        if self._rules.lease is None:
+            raise GuardBreach(f"a {self._entity} has no lease")
+        codec = self._codec
+        known = [(key, lease) for key, lease in held if codec.is_key(key)]
+        for key, _ in () if self._is_timeless else known:
+            await self._access(codec.as_key(key))
+        actor = sorted(self._rules.entering.actors)[0] if self._rules.entering else ""
+        given = self._lease_columns(known) | {"actor": actor, "seconds": seconds}
+        rows = await self._answer(self._run("renew", **given)) if known else ()
+        renewed = self._by_key(rows)
+        left = {codec.as_key(key) for key, _ in known} - renewed.keys()
+        if left and not self._is_plain:
+            renewed |= await self._renew_locked(left, given)
+            left -= renewed.keys()
+        goes_on: dict[str, Any] = {}
+        if left:
+            rows = await self._answer(self._run("holds", keys=[*left]))
+            goes_on = {str(row[self._key_field]): row for row in rows}
+        return [self._renewed(key, lease, renewed, goes_on) for key, lease in held]
 
-    async def settle_many(
-        self, settlements: Sequence[LeaseSettlement], call: Call
-    ) -> Sequence[int | Exception]:
-        outcomes = await self._settle_at_once(settlements, call)
-        if self._is_plain:
-            return outcomes
-        pairs = zip(settlements, outcomes, strict=True)
-        return [await self._wait_out(each, outcome, call) for each, outcome in pairs]
+    async def _renew_locked(self, left: Collection[str], given: Mapping[str, Any]) -> dict[str, Any]:
+        """Renew leases once more, after whoever has their rows."""
+        async with self._transaction() as connection:
+            if not await self._run_in(connection, "lock", keys=[*left]):
+                return {}
+            return self._by_key(await self._run_in(connection, "renew", **given))
 
-    async def _wait_out(
-        self, settlement: LeaseSettlement, outcome: int | Exception, call: Call
-    ) -> int | Exception:
-        """Settle what another transaction had: a claim that came too late for it has it until its end."""
-        if not isinstance(outcome, Busy):
-            return outcome
-        try:
-            return await self.settle(settlement, call)
-        except (Failure, GuardBreach, Unstorable) as error:
-            return error
+    def _by_key(self, rows: Sequence[Any]) -> dict[str, Any]:
+        return {str(row[self._key_field]): self._codec.decode(row) for row in rows}
 
-    async def _settle_at_once(
-        self, settlements: Sequence[LeaseSettlement], call: Call
-    ) -> Sequence[int | Exception]:
-        outcomes, along, places = await self._settle_most(settlements, call)
-        if along is not None:
-            await self._settle_places(along, settlements, places, outcomes, call)
-        return self._answers(settlements, outcomes, call)
+    def _renewed(
+        self, key: str, proof: LeaseProof, renewed: Mapping[str, Any], others: Mapping[str, Any]
+    ) -> Any:
+        own, lease = self._codec.as_key(key), self._rules.lease
+        assert lease is not None
+        record = renewed.get(own)
+        if record is not None and self._is_proven(record, proof):
+            return record
+        row = others.get(own)
+        if row is not None:
+            record = self._codec.decode(row)
+            if lease_problem(self._rules, record, *proof, moment_of(row)) is None:
+                return Busy("another transaction has it")
+        self._measures.lease_lost()
+        return None
 
-    async def _settle_most(
-        self, settlements: Sequence[LeaseSettlement], call: Call
-    ) -> tuple[_Outcomes, Transition | None, list[int]]:
-        """Settle all but the largest group of one compiled edge, which is left for the step of a claim."""
-        outcomes: _Outcomes = [Lost()] * len(settlements)
-        edges: dict[str, Transition] = {}
-        rounds: list[_Groups] = [{}]
-        keys: set[str] = set()
-        for place, each in enumerate(settlements):
-            try:
-                edges[each.edge] = self._admit_settlement(each, call)
-            except (Failure, GuardBreach) as error:
-                outcomes[place] = error
-                continue
-            key = self._codec.as_key(each.key)
-            if not self._codec.is_key(key):
-                outcomes[place] = Lost("lost")
-                continue
-            try:
-                await self._access(key, call)
-            except (Failure, GuardBreach, Unstorable) as error:
-                outcomes[place] = error
-                continue
-            if key in keys:  # A second settlement of one entity comes after the first.
-                rounds.append({})
-                keys.clear()
-            keys.add(key)
-            rounds[-1].setdefault(each.edge, []).append(place)
-        last = rounds[-1]
-        plain = [name for name in last if f"exchange_{name}" in self._statements]
-        along = max(plain, key=lambda name: len(last[name]), default=None)
-        for groups in rounds:
-            for name, places in groups.items():
-                if groups is not last or name != along:
-                    await self._settle_places(edges[name], settlements, places, outcomes, call)
-        return (outcomes, edges[along], last[along]) if along is not None else (outcomes, None, [])
-
-    async def _settle_places(
-        self,
-        edge: Transition,
-        settlements: Sequence[LeaseSettlement],
-        places: Sequence[int],
-        outcomes: _Outcomes,
-        call: Call,
-    ) -> None:
-        written = await self._settle_group(edge, call, [settlements[place] for place in places])
-        for place, outcome in zip(places, written, strict=True):
-            outcomes[place] = outcome
-
-    def _answers(
-        self, settlements: Sequence[LeaseSettlement], outcomes: _Outcomes, call: Call
-    ) -> Sequence[int | Exception]:
-        """Return the outcomes as callers get them, and audit those that were written."""
-        applied: dict[str, list[tuple[str, str, int]]] = {}
-        for place, each in enumerate(settlements):
-            outcome = outcomes[place] = self._to_answer(each, outcomes[place])
-            if not isinstance(outcome, Exception):
-                for edge in self._path(self._rules.edges[each.edge], outcome):
-                    applied.setdefault(edge.name, []).append((each.key, *each.lease))
-        for name, held in applied.items():
-            self._audit_leases(self._rules.edges[name], held, call)
-        return outcomes
-
-    def _path(self, edge: Transition, end: int) -> tuple[Transition, ...]:
-        """Return the edges that led out of the lease: one, or two where it was the last try."""
-        if end == edge.target or edge.dead_letter is None:
-            return (edge,)
-        last = self._rules.edges[edge.dead_letter.transition]
-        return (last,) if last.source == edge.source else (edge, last)
+    def _is_proven(self, record: Any, proof: LeaseProof) -> bool:
+        lease = self._rules.lease
+        assert lease is not None
+        is_owner = not proof.owner or getattr(record, lease.owner) == proof.owner
+        return is_owner and (not proof.fence or getattr(record, lease.fence) == proof.fence)
 
     # Pausing.
 
@@ -369,5 +307,45 @@ class PostgresLeases(PostgresRenewals[Record]):
         return {values[row["rank"]]: Backlog(row["entities"], row["oldest"]) for row in rows}
 
 
-def _settled(outcomes: _Outcomes) -> int:
-    return sum(not isinstance(each, Exception) for each in outcomes)
+class ClaimCursor:
+    """Looks go on from where the last were taken, and every so often from the very beginning.
+
+    What was taken leaves its traces in the index until it is vacuumed, which a forgotten transaction can
+    hold up for hours. Passing all of them on every look would take longer and longer. Where nothing is
+    expected, one look at all of it is enough.
+    """
+
+    def __init__(self, oldest_by: str) -> None:
+        self._oldest_by = oldest_by
+        self._oldest, self._looked_back, self._has_found = EVER, 0.0, False
+        self.owes_back = True
+        """Whether something may have come back since the last look at all there is."""
+        self.looked: Callable[[], bool] = lambda: True
+        """Called whenever a look begins; whether there was news since the last."""
+
+    def start(self) -> datetime:
+        """Begins a look: from here on."""
+        now, is_news = asyncio.get_running_loop().time(), self.looked()
+        self.owes_back |= is_news
+        if now - self._looked_back > _LOOK_BACK_S or not (is_news or self._has_found):
+            return self.back()
+        return self._oldest
+
+    def back(self) -> datetime:
+        """Begins a look at all there is."""
+        self._looked_back, self.owes_back = asyncio.get_running_loop().time(), False
+        return EVER
+
+    def ended(self, start: datetime, found: Sequence[Any]) -> None:
+        """Remembers what a look has found that began there.
+
+        Another look may have ended meanwhile. If it went back and found something, the next goes on from
+        there, else from the last of all.
+        """
+        self._has_found = bool(found)
+        if found:
+            last: datetime = max(row[self._oldest_by] for row in found)
+            if start is EVER:
+                self._oldest = last
+            elif self._oldest >= start:
+                self._oldest = max(self._oldest, last)

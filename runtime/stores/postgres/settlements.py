@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from runtime.call.conditions import Failure
 from runtime.call.context import Call
 from runtime.model.lifecycles import Transition
 from runtime.stores.bounded import BoundedMap
@@ -18,8 +20,13 @@ from runtime.stores.semantics.edges import applies, given_value
 from runtime.stores.semantics.leases import LOST, lease_problem
 from runtime.stores.store import Busy, GuardBreach, Unstorable
 
+_PATIENT = 3
+"""How many results wait for another transaction at a time: the connections are for the others too."""
 _REMEMBERED = 10_000
 _Outcome = int | Exception
+_Outcomes = list[_Outcome]
+_Groups = dict[str, list[int]]
+"""The places of those that are settled, by the name of the edge that each takes."""
 
 
 class Lost(Exception):
@@ -39,6 +46,129 @@ class PostgresSettlements(PostgresCreation[Record]):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._unsure: BoundedMap[bool] = BoundedMap(_REMEMBERED)
+        self._patience = asyncio.Semaphore(_PATIENT)
+        is_compiled = "claim" in self._statements and "holder" not in self._statements
+        self._is_plain = is_compiled and self._is_timeless
+        """Whether a claim is one statement: neither a holder nor a clock has to be looked at first.
+
+        Where it is a transaction, that has rows for a moment which it does not claim: those are waited for.
+        """
+
+    # Settling.
+
+    async def settle(self, settlement: LeaseSettlement, call: Call) -> int:
+        """Settle one; where another transaction has the row, it is waited for."""
+        edge = self._admit_settlement(settlement, call)
+        (answer,) = await self._settle_at_once([settlement], call)
+        if isinstance(answer, Busy):
+            async with self._patience:
+                outcomes = await self._settle_group(edge, call, [settlement], is_patient=True)
+            (answer,) = self._answers([settlement], [*outcomes], call)
+        if isinstance(answer, Busy):
+            raise self._unavailable()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def settle_many(
+        self, settlements: Sequence[LeaseSettlement], call: Call
+    ) -> Sequence[int | Exception]:
+        outcomes = await self._settle_at_once(settlements, call)
+        if self._is_plain:
+            return outcomes
+        pairs = zip(settlements, outcomes, strict=True)
+        return [await self._wait_out(each, outcome, call) for each, outcome in pairs]
+
+    async def _wait_out(
+        self, settlement: LeaseSettlement, outcome: int | Exception, call: Call
+    ) -> int | Exception:
+        """Settle what another transaction had: a claim that came too late for it has it until its end."""
+        if not isinstance(outcome, Busy):
+            return outcome
+        try:
+            return await self.settle(settlement, call)
+        except (Failure, GuardBreach, Unstorable) as error:
+            return error
+
+    async def _settle_at_once(
+        self, settlements: Sequence[LeaseSettlement], call: Call
+    ) -> Sequence[int | Exception]:
+        outcomes, along, places = await self._settle_most(settlements, call)
+        if along is not None:
+            await self._settle_places(along, settlements, places, outcomes, call)
+        return self._answers(settlements, outcomes, call)
+
+    async def _settle_most(
+        self, settlements: Sequence[LeaseSettlement], call: Call
+    ) -> tuple[_Outcomes, Transition | None, list[int]]:
+        """Settle all but the largest group of one compiled edge, which is left for the step of a claim."""
+        outcomes: _Outcomes = [Lost()] * len(settlements)
+        edges: dict[str, Transition] = {}
+        rounds: list[_Groups] = [{}]
+        keys: set[str] = set()
+        for place, each in enumerate(settlements):
+            try:
+                edges[each.edge] = self._admit_settlement(each, call)
+            except (Failure, GuardBreach) as error:
+                outcomes[place] = error
+                continue
+            key = self._codec.as_key(each.key)
+            if not self._codec.is_key(key):
+                outcomes[place] = Lost("lost")
+                continue
+            try:
+                await self._access(key, call)
+            except (Failure, GuardBreach, Unstorable) as error:
+                outcomes[place] = error
+                continue
+            if key in keys:  # A second settlement of one entity comes after the first.
+                rounds.append({})
+                keys.clear()
+            keys.add(key)
+            rounds[-1].setdefault(each.edge, []).append(place)
+        last = rounds[-1]
+        plain = [name for name in last if f"exchange_{name}" in self._statements]
+        along = max(plain, key=lambda name: len(last[name]), default=None)
+        for groups in rounds:
+            for name, places in groups.items():
+                if groups is not last or name != along:
+                    await self._settle_places(edges[name], settlements, places, outcomes, call)
+        return (outcomes, edges[along], last[along]) if along is not None else (outcomes, None, [])
+
+    async def _settle_places(
+        self,
+        edge: Transition,
+        settlements: Sequence[LeaseSettlement],
+        places: Sequence[int],
+        outcomes: _Outcomes,
+        call: Call,
+    ) -> None:
+        written = await self._settle_group(edge, call, [settlements[place] for place in places])
+        for place, outcome in zip(places, written, strict=True):
+            outcomes[place] = outcome
+
+    def _answers(
+        self, settlements: Sequence[LeaseSettlement], outcomes: _Outcomes, call: Call
+    ) -> Sequence[int | Exception]:
+        """Return the outcomes as callers get them, and audit those that were written."""
+        applied: dict[str, list[tuple[str, str, int]]] = {}
+        for place, each in enumerate(settlements):
+            outcome = outcomes[place] = self._to_answer(each, outcomes[place])
+            if not isinstance(outcome, Exception):
+                for edge in self._path(self._rules.edges[each.edge], outcome):
+                    applied.setdefault(edge.name, []).append((each.key, *each.lease))
+        for name, held in applied.items():
+            self._audit_leases(self._rules.edges[name], held, call)
+        return outcomes
+
+    def _path(self, edge: Transition, end: int) -> tuple[Transition, ...]:
+        """Return the edges that led out of the lease: one, or two where it was the last try."""
+        if end == edge.target or edge.dead_letter is None:
+            return (edge,)
+        last = self._rules.edges[edge.dead_letter.transition]
+        return (last,) if last.source == edge.source else (edge, last)
+
+    # The results of one edge.
 
     def _admit_settlement(self, asked: LeaseSettlement, call: Call) -> Transition:
         """Return the edge of a settlement; raises where it is none that the caller may take."""
@@ -223,3 +353,8 @@ class PostgresSettlements(PostgresCreation[Record]):
         if isinstance(outcome, PostgresUnavailable):
             return self._unavailable()
         return outcome
+
+
+def count_settled(outcomes: Iterable[_Outcome]) -> int:
+    """Count those that were written."""
+    return sum(not isinstance(each, Exception) for each in outcomes)

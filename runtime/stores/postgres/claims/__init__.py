@@ -1,1 +1,0 @@
-"""Claims and settlements of leases."""
