@@ -24,8 +24,8 @@ from generated.taskqueue.messages import (
 )
 from generated.taskqueue.records import JobRecord, SubmitKeyRecord
 from generated.taskqueue.settings import JobSettings
+from handlers.taskqueue.single_writer import Turns
 from handlers.taskqueue.submit_keys import SubmitKeys
-from handlers.taskqueue.turns import Turns
 from runtime.call import Call
 from runtime.stores.contract import EntityStore
 from runtime.stores.store import NoSuchEntity

@@ -17,8 +17,7 @@ from generated.taskqueue.messages import (
 )
 from generated.taskqueue.policy import IDLE_HOLD
 from generated.taskqueue.records import EntryRecord
-from handlers.taskqueue.arrivals import Arrivals, create_or_find
-from handlers.taskqueue.turns import Turns
+from handlers.taskqueue.single_writer import Arrivals, Turns, create_or_find
 from runtime.call import Call
 from runtime.stores.contract import EntityStore
 from runtime.stores.store import NoSuchEntity

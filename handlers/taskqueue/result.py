@@ -19,8 +19,7 @@ from generated.taskqueue.messages import (
 )
 from generated.taskqueue.records import EnvelopeRecord
 from generated.taskqueue.settings import ResultSettings
-from handlers.taskqueue.arrivals import create_or_find
-from handlers.taskqueue.turns import Turns
+from handlers.taskqueue.single_writer import Turns, create_or_find
 from runtime.call import Call
 from runtime.model.text import sha256_hex
 from runtime.stores.contract import EntityStore

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from generated.taskqueue.messages import PRESENCE_PRESENT
 from generated.taskqueue.records import SubmitKeyRecord
-from handlers.taskqueue.arrivals import Arrivals, create_or_find
+from handlers.taskqueue.single_writer import Arrivals, create_or_find
 from runtime.call import Call
 from runtime.stores.contract import EntityStore
 from runtime.stores.store import NoSuchEntity

@@ -26,8 +26,7 @@ from runtime.transport.grpc.direct.messages import (
 )
 from runtime.transport.grpc.direct.server_calls import MAX_STREAMED_MESSAGE_BYTES, ServerCalls, UnaryMethod
 from runtime.transport.grpc.direct.services import Health, Reflection
-from runtime.transport.grpc.metadata import read_metadata
-from runtime.transport.grpc.served_methods import Answer, ServedMethods
+from runtime.transport.grpc.served_methods import Answer, ServedMethods, read_metadata
 from runtime.transport.listening import bind_socket
 from runtime.transport.tls import CertificateFiles, Credentials
 from runtime.transport.tls_listener import TlsListener

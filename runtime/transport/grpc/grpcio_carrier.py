@@ -22,8 +22,7 @@ from runtime.transport.grpc.grpcio_services import (
     Reflection,
     end_call,
 )
-from runtime.transport.grpc.metadata import read_metadata
-from runtime.transport.grpc.served_methods import Answer, ServedMethods
+from runtime.transport.grpc.served_methods import Answer, ServedMethods, read_metadata
 from runtime.transport.tls import CertificateFiles, Credentials
 
 _SAN = "x509_subject_alternative_name"

@@ -25,8 +25,7 @@ from runtime.transport.grpc.direct.http2.streams import BufferBudget, Limits
 from runtime.transport.grpc.direct.messages import GrpcStatusError, RequestHeaders
 from runtime.transport.grpc.direct.server_calls import ServerCalls, StreamingMethod, UnaryMethod
 from runtime.transport.grpc.direct_carrier import Server
-from runtime.transport.grpc.metadata import read_metadata
-from runtime.transport.grpc.served_methods import ServedMethods
+from runtime.transport.grpc.served_methods import ServedMethods, read_metadata
 from runtime.transport.tls import Credentials
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines

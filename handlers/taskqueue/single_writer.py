@@ -1,9 +1,10 @@
-"""The order of arrival, on any engine and after any restart: by times of which no two are the same."""
+"""Tools of the single writer of some entities: their order of arrival, and a turn for each key."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from types import TracebackType
 from typing import Generic
 
 from runtime.call import Call
@@ -15,7 +16,7 @@ _PAGE = 500
 
 
 class Arrivals(Generic[Record]):
-    """The entities of a store that this process alone has, each with a later time than all before it."""
+    """Order entities by their arrival, on any engine and after any restart: no two have the same time."""
 
     def __init__(self, store: EntityStore[Record], field: str, world: World) -> None:
         self._store = store
@@ -64,3 +65,46 @@ async def create_or_find(store: EntityStore[Record], record: Record, key: str, c
         if (found := await store.get(key)) is None:
             raise
         return found
+
+
+class Turns:
+    """Let one call at a time use a key, so that what it has read there is still so when it writes."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, _Turn] = {}
+
+    def of(self, key: str) -> _Turn:
+        """Return the turn of a key, to be entered by `async with`."""
+        turn = self._locks.get(key)
+        if turn is None:
+            turn = self._locks[key] = _Turn(self._locks, key)
+        turn.callers += 1
+        return turn
+
+
+class _Turn:
+    """A lock that is gone when nobody has it or waits for it."""
+
+    def __init__(self, locks: dict[str, _Turn], key: str) -> None:
+        self.callers = 0
+        self._locks = locks
+        self._key = key
+        self._lock = asyncio.Lock()
+
+    async def __aenter__(self) -> None:
+        try:
+            await self._lock.acquire()
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        self._lock.release()
+        self._leave()
+
+    def _leave(self) -> None:
+        self.callers -= 1
+        if not self.callers:
+            del self._locks[self._key]
