@@ -23,8 +23,9 @@ nox.needs_version = ">=2024.10.9"
 nox.options.sessions = ["test"]
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-PARALLEL = ("-n", str((os.cpu_count() or 1) + 2), "--dist", "loadfile", "--no-loadscope-reorder")
-"""More workers than cores, as many tests wait; tests/support/scheduling.py has the order and grouping."""
+PARALLEL = ("-n", str((os.cpu_count() or 1) + 6), "--dist", "loadfile", "--no-loadscope-reorder")
+"""More workers than cores, as tests wait for three quarters of their time; tests/support/scheduling.py has
+the order and grouping."""
 DEMO = "taskqueue.microservices"
 
 
@@ -84,6 +85,8 @@ def test(session: nox.Session) -> None:
         run(session, "python", "-m", "codegen", "generate", "--check", "--full")
         run(session, "python", "-m", "codegen", "review", "--check")
         run_linters(session)
+        # Compile the tests once: the parallel workers, which start together, would each do it.
+        run(session, "pytest", "--collect-only", "-qq", silent=True)
         run(session, "pytest", *PARALLEL)
 
 
@@ -222,10 +225,18 @@ def run_linters(session: nox.Session) -> None:
     run(session, "buf", "lint")
 
 
-def run(session: nox.Session, tool: str, *arguments: str, environment: Environment = TEST) -> None:
+def run(
+    session: nox.Session,
+    tool: str,
+    *arguments: str,
+    environment: Environment = TEST,
+    silent: bool = False,
+) -> None:
     """Run a tool of an environment, which its child processes see as activated."""
     install(session, environment)
-    session.run(str(environment.bin / tool), *arguments, env=make_activated_variables(environment))
+    variables = make_activated_variables(environment)
+    # A silent tool prints its output only if it fails.
+    session.run(str(environment.bin / tool), *arguments, env=variables, silent=silent)
 
 
 @contextmanager
