@@ -58,7 +58,7 @@ def _find_undecidable(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]
             yield f"{table}.{column.name} was '{known}' and becomes '{column}': the table is made anew."
     for name in columns:
         yield f"{table}.{name} is gone: say when nobody needs it any more."
-    if was.names_edges and not will_be.names_edges and was.history:
+    if was.names_edges and not will_be.names_edges:
         yield f"{was.history}.{was.log['edge']} is gone: say when nobody needs it any more."
     if was.states != will_be.states:
         yield f"{table}: there are other states, which the table knows: it is made anew."
@@ -79,9 +79,9 @@ def _iter_steps(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
         if column.name not in known:
             check = f" CHECK ({column.check})" if column.check else ""
             yield f"ALTER TABLE {table} ADD COLUMN {column}{check};"
-    if will_be.names_edges and not was.names_edges and will_be.history:
+    if will_be.names_edges and not was.names_edges:
         yield f"ALTER TABLE {will_be.history} ADD COLUMN {will_be.log['edge']} TEXT;"
-    if will_be.is_detailed and not was.is_detailed and will_be.history:
+    if will_be.is_detailed and not was.is_detailed:
         names = [will_be.log[name] for name in ("owner", "reason", "trace")]
         added = (f"ADD COLUMN {name} TEXT NOT NULL DEFAULT ''" for name in names)
         yield "\n".join(f"ALTER TABLE {will_be.history} {each};" for each in added)

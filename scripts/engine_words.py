@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from codegen.emit.docs.markdown import code, format_table
-from codegen.language import lifecycle, persistence
+from codegen.language import leases, lifecycle
 from codegen.language.base import Part
 from runtime.stores.engine import list_engines
 
@@ -19,20 +19,19 @@ PARTS: Mapping[str, type[Part]] = {
     "": lifecycle.Entity,
     "create": lifecycle.Creation,
     "delete": lifecycle.Deletion,
-    "lease": persistence.Lease,
-    "lease.holder": persistence.Holder,
+    "lease": leases.Lease,
+    "lease.holder": leases.Holder,
     "transitions": lifecycle.Transition,
     "updates": lifecycle.Update,
     "from_request": lifecycle.Take,
     "backoff": lifecycle.Backoff,
     "dead_letter": lifecycle.DeadLetter,
     "due": lifecycle.Due,
-    "kept_in": persistence.StoredWords,
 }
 """Parts of a lifecycle by the key that has them."""
 _NO_MEANING = {
-    *("doc", "trigger", "record", "held_by", "shared_with", "kept_in", "driven_by", "via", "every"),
-    *("terminal_race", "failed", "public_status", "paused", "booked"),
+    *("doc", "trigger", "record", "held_by", "shared_with", "driven_by", "via", "every"),
+    *("terminal_race", "failed", "public_status", "booked"),
 }
 """Words for readers, components, clients and names: no store goes by them."""
 _ORDER_OF_CALLS = "transitions.after"

@@ -215,9 +215,10 @@ def list_deployments(designs: str) -> list[str]:
     if "." in designs:
         find_deployment(designs)
         return [designs]
-    # A deployment that names an engine is a design of another one with another store.
-    found = find_system(designs).deployments
-    return [f"{designs}.{name}" for name, each in found.items() if each.engine is None]
+    # A deployment with another engine than that of the lifecycles is a design with another store.
+    system = find_system(designs)
+    engines = {each.engine for each in system.lifecycles.values()}
+    return [f"{designs}.{name}" for name, each in system.deployments.items() if each.engine in engines]
 
 
 class DesignsRun:

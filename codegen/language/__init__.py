@@ -15,6 +15,7 @@ from codegen.language.errors import ErrorsFile
 from codegen.language.lifecycle import LifecycleFile
 from codegen.language.metrics import MetricsFile
 from codegen.language.services import ServicesFile
+from codegen.language.storage import StorageFile
 from codegen.language.system import SystemFile
 from codegen.language.types import TypesFile
 
@@ -22,6 +23,7 @@ FILES: dict[str, type[BaseModel]] = {
     "system": SystemFile,
     "types": TypesFile,
     "lifecycle": LifecycleFile,
+    "storage": StorageFile,
     "services": ServicesFile,
     "callers": CallersFile,
     "errors": ErrorsFile,
@@ -31,5 +33,5 @@ FILES: dict[str, type[BaseModel]] = {
 }
 """The files of a spec, in reading order."""
 
-OPTIONAL = frozenset({"metrics"})
+OPTIONAL = frozenset({"metrics", "storage"})
 """Files that a spec need not have; a missing one is empty."""

@@ -10,7 +10,7 @@ from codegen.language.base import Doc, LowerName, MethodRef, Part, Positive, Upp
 
 ServiceName = Annotated[str, StringConstraints(pattern=r"^_[A-Za-z0-9:-]{1,62}\._(tcp|udp)\.local\.$")]
 Carrier = Literal["grpcio", "direct"]
-Engine = Literal["memory", "postgres", "redis", "sqlite"]
+Engine = Literal["memory", "postgres", "redis", "s3", "sqlite"]
 Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*(ms|s|m)$")]
 
 
@@ -200,18 +200,12 @@ class Deployment(Part):
     slots: Slots | None = Field(
         default=None, description="Worker slots of the deployment; without it they are not added up."
     )
-    engine: Engine | None = Field(
-        default=None,
-        description="Store engine of all entities in this deployment; by default each is kept as its "
-        "`kept_in` has it. `memory` keeps them in one process and loses them with it; `sqlite` keeps them in "
-        "the file that the variable DATABASE_PATH names, which one process owns; `postgres` keeps them in "
-        "the database that the variable DATABASE_URL names, and `redis` on the server that REDIS_URL names, "
-        "with a prefix of all keys by REDIS_KEY_PREFIX where there is such a variable.",
-    )
-    servers: dict[Literal["postgres", "redis", "s3"], UpperName] = Field(
-        default={},
-        description="Servers that are started with it, each unless its variable has the URL of one. "
-        "Where `engine` is given and these are not, they are those that it needs.",
+    engine: Engine = Field(
+        default="memory",
+        description="Storage engine of all entities in this deployment. `memory` keeps them in one process "
+        "and loses them with it; `sqlite` keeps them in a file that one process owns; `postgres`, `redis` "
+        "and `s3` keep them on a server, which is started with the deployment unless its variable has the "
+        "URL of one. `storage.yaml` names variables, tables, keys and objects; all have defaults.",
     )
     nodes: Annotated[dict[LowerName, Node], Field(min_length=1)] = Field(
         description="Nodes by name; together they host every component."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, PrivateAttr, Tag
 
 from codegen.language.base import (
     Doc,
@@ -16,9 +16,17 @@ from codegen.language.base import (
     TypeName,
     UpperName,
 )
+from codegen.language.leases import Index, Lease
 from codegen.language.lifecycle_values import Ceiling, Default, Multiplier, Overrides, PublicStatus
-from codegen.language.persistence import Keeping, Kept, KeptInRedis, KeptInSqlite, Lease, fill_names
-from codegen.language.s3_persistence import KeptInS3
+from codegen.language.storage.layouts import (
+    EntityLayout,
+    KeptInMemory,
+    KeptInPostgres,
+    KeptInRedis,
+    KeptInS3,
+    KeptInSqlite,
+    Words,
+)
 
 Actors = Annotated[tuple[LowerName, ...], Field(description="Principals that may do it.")]
 
@@ -293,6 +301,7 @@ class Update(Part):
 class Entity(Part):
     """A thing with a lifecycle: a key, a record, states and transitions."""
 
+    _layout: EntityLayout = PrivateAttr(default=KeptInMemory(Words(), False))
     doc: Doc = Field(description="What it is; for the reference page.")
     key: LowerName = Field(description="Record field, a string, that identifies it and never changes.")
     record: TypeName = Field(description="Message of `types.yaml` with its fields.")
@@ -302,8 +311,25 @@ class Entity(Part):
         default=(),
         description="Further components that have its store, where a server keeps the entities.",
     )
-    kept_in: Keeping | None = Field(
-        default=None, description="Store and physical names; without it entities are in memory."
+    unique: tuple[LowerName, ...] = Field(
+        default=(),
+        description="Record fields of which no two entities share a value, each by itself; a creation with "
+        "a known value finds the first entity.",
+    )
+    unique_for: dict[LowerName, UpperName] = Field(
+        default={},
+        description="Record fields of which no two entities share a value for some time, and the variable "
+        "with the seconds.",
+    )
+    indexes: dict[LowerName, Index] = Field(
+        default={},
+        description="Indexes by name, for the order of claims, limits, gauges and lists; an engine has those "
+        "that it needs by itself beside them.",
+    )
+    expires: UpperName | None = Field(
+        default=None,
+        description="Variable with the seconds for which entities in a terminal state are kept; without "
+        "it, for ever.",
     )
     public_status: PublicStatus | None = Field(
         default=None, description="Public status; without it clients see the states themselves."
@@ -320,8 +346,7 @@ class Entity(Part):
     )
     revision: LowerName | None = Field(
         default=None,
-        description="Record field, a number, that counts the writes of an entity; a bucket has it in "
-        "`kept_in`.",
+        description="Record field, a number, that counts the writes of an entity.",
     )
     logged: bool = Field(
         default=True,
@@ -387,40 +412,49 @@ class Entity(Part):
         return self.transitions[name].from_, self.transitions[name].to
 
     @property
-    def in_sql(self) -> Kept | KeptInSqlite | None:
+    def kept_in(self) -> EntityLayout:
+        """How an engine keeps it: that of a deployment, or the one that storage.yaml names it for."""
+        return self._layout
+
+    def laid_out(self, layout: EntityLayout) -> Entity:
+        """Return the same entity as an engine keeps it."""
+        found = self.model_copy()
+        found._layout = layout
+        return found
+
+    @property
+    def in_sql(self) -> KeptInPostgres | KeptInSqlite | None:
         """How a database keeps it, whichever that is."""
         return self.in_postgres or self.in_sqlite
 
     @property
-    def in_postgres(self) -> Kept | None:
-        """Its persistence in PostgreSQL, if it is kept there."""
-        return self.kept_in if isinstance(self.kept_in, Kept) else None
+    def in_postgres(self) -> KeptInPostgres | None:
+        """Its layout in PostgreSQL, if it is kept there."""
+        return self._layout if isinstance(self._layout, KeptInPostgres) else None
 
     @property
     def in_sqlite(self) -> KeptInSqlite | None:
-        """Its persistence in SQLite, if it is kept there."""
-        return self.kept_in if isinstance(self.kept_in, KeptInSqlite) else None
+        """Its layout in SQLite, if it is kept there."""
+        return self._layout if isinstance(self._layout, KeptInSqlite) else None
 
     @property
     def in_redis(self) -> KeptInRedis | None:
-        """Its persistence in Redis, if it is kept there."""
-        return self.kept_in if isinstance(self.kept_in, KeptInRedis) else None
+        """Its layout in Redis, if it is kept there."""
+        return self._layout if isinstance(self._layout, KeptInRedis) else None
 
     @property
     def in_s3(self) -> KeptInS3 | None:
-        """Its persistence in a bucket, if it is kept there."""
-        return self.kept_in if isinstance(self.kept_in, KeptInS3) else None
+        """Its layout in a bucket, if storage.yaml has one; without it the engine has its own."""
+        layout = self._layout
+        return layout if isinstance(layout, KeptInS3) and layout.is_named else None
+
+    @property
+    def in_memory(self) -> KeptInMemory | None:
+        """Its layout in memory, if it is kept there."""
+        return self._layout if isinstance(self._layout, KeptInMemory) else None
 
 
 class LifecycleFile(Part):
-    """Entities: their states, transitions and actors, leases and clocks, and where they are kept."""
+    """Entities: their states, transitions and actors, leases and clocks."""
 
     entities: dict[LowerName, Entity] = Field(description="Entities by name.")
-
-    @model_validator(mode="after")
-    def _fill_names(self) -> LifecycleFile:
-        entities = {
-            name: row.model_copy(update={"kept_in": fill_names(name, row.kept_in)}) if row.kept_in else row
-            for name, row in self.entities.items()
-        }
-        return self.model_copy(update={"entities": entities})

@@ -28,7 +28,7 @@ class Default(Part):
 class Ceiling(Part):
     """The most entities in an index; at the limit a creation raises the condition of role `store_full`."""
 
-    index: LowerName = Field(description="The index of `kept_in`.")
+    index: LowerName = Field(description="The index of the entity.")
     max: UpperName = Field(description="Variable with the number; 0 is no limit.")
 
 

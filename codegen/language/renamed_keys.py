@@ -19,7 +19,6 @@ _EDGE = {
 RENAMED: dict[str, dict[str, dict[str, str]]] = {
     "lifecycle": {
         "entities.*": {"shown": "public_status", "shifts": "updates"},
-        "entities.*.kept_in": {"wakes": "wake_up"},
         "entities.*.lease": {"first": "claim_order"},
         "entities.*.create": {"copies": "copy", "fills": "defaults", "refuses": "ceiling"},
         "entities.*.create.ceiling": {"most": "max"},

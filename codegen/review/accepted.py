@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from codegen.diagnostics import Diagnostic, Place, SpecError
+from codegen.language.moved_storage import move_storage
 from codegen.language.renamed_keys import rename_keys
 from codegen.review.form import decode_form, encode_form
 from codegen.source.spec import Spec
@@ -42,6 +43,8 @@ def read_accepted(root: Path, system: str) -> AcceptedForm:
         data = json.loads(path.read_text(encoding="utf-8"))
         records = tuple(map(str, data.pop("records")))
         renamed = {name: words for name, part in data.items() if (words := rename_keys(name, part))}
+        for name, words in move_storage(data).items():
+            renamed[name] = [*renamed.get(name, ()), *words]
         return AcceptedForm(decode_form(data, f"spec/{system}") if data else None, records, renamed)
     except json.JSONDecodeError as error:
         place, problem = Place(file, error.lineno, error.colno), error.msg

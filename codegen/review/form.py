@@ -15,11 +15,11 @@ from codegen.language.callers import CallersFile, Permission, Principal
 from codegen.language.deployments import Deployment, Node, Routing
 from codegen.language.environment import EnvironmentFile, Variable, VariableRule
 from codegen.language.errors import ErrorsFile, Upstream
+from codegen.language.leases import Holder, Index
 from codegen.language.lifecycle import Creation, Deletion, Entity, Transition, Update
 from codegen.language.metrics import Counted, Metric
-from codegen.language.persistence import Holder, Index, Kept
-from codegen.language.s3_persistence import KeyIndex, Retiring
 from codegen.language.services import Component, Idempotency, Method
+from codegen.language.storage.s3 import KeyIndex, Retiring
 from codegen.language.system import Freeze, Policies, Proto, RetryProfile
 from codegen.language.types import FieldRules, ItemRules, MessageField, Reserved, TypesFile
 from codegen.source.loader import compute_digest
@@ -37,14 +37,13 @@ UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     Creation: frozenset({"by", "stamps"}),
     Deletion: frozenset({"by", "from_"}),
     Deployment: frozenset({"ingress"}),
-    Entity: frozenset({"failed", "shared_with", "terminal"}),
+    Entity: frozenset({"failed", "shared_with", "terminal", "unique"}),
     FieldRules: frozenset({"one_of", "required_unless"}),
     Freeze: frozenset({"decisions", "gate", "out_of_scope"}),
     Holder: frozenset({"in_"}),
     Idempotency: frozenset({"key"}),
     ItemRules: frozenset({"one_of"}),
     Index: frozenset({"in_"}),
-    Kept: frozenset({"unique"}),
     KeyIndex: frozenset({"in_"}),
     Metric: frozenset({"percentiles"}),
     Method: frozenset({"calls", "raises"}),
@@ -94,7 +93,7 @@ def decode_form(data: Mapping[str, Any], folder: str) -> Spec:
         for name, model in FILES.items()
     }
     parts: dict[str, Any] = {**models}
-    return Spec(folder, {}, compute_digest(models), **parts)
+    return Spec(folder, {}, compute_digest(models), **parts).at_home()
 
 
 def spec_to_tree(spec: Spec) -> Data:

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from codegen.diagnostics import Diagnostic, SpecError
 from codegen.language import FILES
+from codegen.language.moved_storage import move_storage
 from codegen.language.renamed_keys import rename_keys
 from codegen.review.accepted import AcceptedForm
 from codegen.review.record import FOLDER as RECORDS
@@ -50,7 +51,10 @@ def load_form_at(root: Path, commit: str, system: str) -> AcceptedForm:
 def _list_renamed(spec: Spec) -> dict[str, list[str]]:
     """List the keys that had old names in the files of a spec."""
     texts = {name: parse(source.name, source.text)[0].data for name, source in spec.sources.items()}
-    return {name: words for name, data in texts.items() if (words := rename_keys(name, data))}
+    renamed = {name: words for name, data in texts.items() if (words := rename_keys(name, data))}
+    for name, words in move_storage(texts).items():
+        renamed[name] = [*renamed.get(name, ()), *words]
+    return renamed
 
 
 def list_systems_at(root: Path, commit: str) -> list[str]:

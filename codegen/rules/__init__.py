@@ -23,10 +23,10 @@ from codegen.rules.storage import (
     claims,
     edge_values,
     indexes,
+    names_in_storage,
     persistence,
     redis_keys,
     s3_buckets,
-    store_keywords,
     updates,
 )
 from codegen.rules.system import protos_and_policies
@@ -37,7 +37,7 @@ MODULES = (
     *(yaml_errors, names, protos_and_policies),
     *(declarations, numbers, field_rules, optional_fields),
     *(components, methods, routes, caller_matrix, conditions),
-    *(record_fields, references, state_graph, store_keywords, persistence),
+    *(record_fields, references, state_graph, names_in_storage, persistence),
     *(leases, due_transitions, required_calls),
     *(redis_keys, indexes, claims, updates, s3_buckets, edge_values),
     *(definitions, gauges, alerts),

@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, RootModel, ValidationError
 
 from codegen.diagnostics import Diagnostic, find_closest
+from codegen.language.moved_storage import iter_moved, move_storage
 from codegen.language.renamed_keys import iter_bare, iter_joined, iter_renamed, set_value
 from codegen.source.yaml_reader import Path, Source
 
@@ -65,6 +66,23 @@ def rename_old_keys(file: str, source: Source) -> Iterator[Diagnostic]:
             source.place(path), "E010", message, f"Write '{{{kind}: {name}}}'; it means the same."
         )
         set_value(source.data, path, wrapped)
+
+
+def find_moved_keys(sources: dict[str, Source]) -> Iterator[Diagnostic]:
+    """Report the keys that belong to another file now, and move what they say there."""
+    for name, source in sources.items():
+        for path, why, hint in iter_moved(name, source.data):
+            message = f"The key '{path[-1]}' is gone: {why}."
+            yield Diagnostic(source.place(path, key=True), "E010", message, hint)
+    files = {name: source.data for name, source in sources.items()}
+    try:
+        moved = move_storage(files)
+    except (AttributeError, KeyError, TypeError):
+        return  # What it says is not what it could say once; it is dropped, and reported above.
+    if moved and "storage" not in sources:
+        folder = sources["lifecycle"].name.rpartition("/")[0]
+        sources["storage"] = Source(f"{folder}/storage.yaml", "")
+        sources["storage"].data = files["storage"]
 
 
 def find_duplicates(source: Source) -> Iterator[Diagnostic]:

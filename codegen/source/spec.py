@@ -15,8 +15,9 @@ from codegen.language.environment import EnvironmentFile, Variable
 from codegen.language.errors import Condition, ErrorsFile, Role
 from codegen.language.lifecycle import LifecycleFile
 from codegen.language.metrics import MetricsFile
-from codegen.language.persistence import NAMED, keep_in
 from codegen.language.services import Method, Service, ServicesFile
+from codegen.language.storage import StorageFile
+from codegen.language.storage.layouts import ENGINES, find_home, lay_out
 from codegen.language.system import SystemFile
 from codegen.language.types import EnumType, MessageField, MessageType, TypesFile
 from codegen.source.yaml_reader import Source
@@ -75,6 +76,7 @@ class Spec:
     system: SystemFile
     types: TypesFile
     lifecycle: LifecycleFile
+    storage: StorageFile
     services: ServicesFile
     callers: CallersFile
     errors: ErrorsFile
@@ -90,6 +92,18 @@ class Spec:
     def place(self, file: str, *path: str | int, key: bool = False) -> Place:
         """Find the source position of a value (or of its key) by file and path."""
         return self.sources[file].place(path, key=key)
+
+    def place_of_entity(self, *path: str | int, key: bool = False) -> Place:
+        """Find the position of a part of an entity by its name; what follows an engine is in storage.yaml."""
+        name, *inner = path
+        if not inner or inner[0] not in ENGINES:
+            return self.place("lifecycle", "entities", *path, key=key)
+        section = getattr(self.storage, str(inner[0]))
+        if section is None or "storage" not in self.sources:
+            return self.place("lifecycle", "entities", name, key=True)
+        if len(inner) == 2 and inner[1] in type(section).model_fields:
+            return self.place("storage", *inner, key=key)
+        return self.place("storage", inner[0], "entities", name, *inner[1:], key=key)
 
     @cached_property
     def enums(self) -> dict[str, EnumType]:
@@ -195,7 +209,7 @@ class Spec:
     @cached_property
     def storage_variables(self) -> frozenset[str]:
         """The variables that only the stores of its entities need."""
-        kept = [row.kept_in for row in self.lifecycle.entities.values() if row.kept_in is not None]
+        kept = [row.kept_in for row in self.lifecycle.entities.values()]
         return frozenset(name for each in kept for name in each.variables)
 
     @cached_property
@@ -206,40 +220,59 @@ class Spec:
 
     @cached_property
     def moved_to(self) -> tuple[str, ...]:
-        """The engines that keep entities in some deployment which another engine keeps by default."""
+        """The engines with names of their own that keep entities in some deployment, and not by default."""
         entities = self.lifecycle.entities
         return tuple(
             engine
-            for engine in NAMED
-            if self.placed_by(engine).lifecycle.entities != entities  # Only where a deployment names it.
+            for engine in sorted(self._placed)
+            if engine != "memory" and self._placed[engine].lifecycle.entities != entities
         )
 
-    def placed_by(self, engine: str | None) -> Spec:
+    @property
+    def is_stored(self) -> bool:
+        """Whether an engine keeps its entities anywhere but in memory, by default or in some deployment."""
+        kept = (row.kept_in for row in self.lifecycle.entities.values())
+        return bool(self.moved_to) or any(each.store != "memory" for each in kept)
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether its entities outlive a process: storage.yaml has names, or no deployment is in memory."""
+        kept = (row.kept_in for row in self.lifecycle.entities.values())
+        in_memory = any(each.engine == "memory" for each in self.deployments.root.values())
+        return bool(self.lifecycle.entities) and (
+            not in_memory or any(each.store != "memory" for each in kept)
+        )
+
+    def at_home(self) -> Spec:
+        """Return the spec with each entity in the engine that storage.yaml has names of it for."""
+        return self._lay_out({name: find_home(self.storage, name) for name in self.lifecycle.entities})
+
+    def placed_by(self, engine: str) -> Spec:
         """Return the spec with all entities kept by an engine if a deployment names it, and else as it is."""
-        return self._placed.get(engine or "", self)
+        return self._placed.get(engine, self)
 
     @cached_property
     def _placed(self) -> Mapping[str, Spec]:
-        return {
-            each.engine: self._place(each.engine) for each in self.deployments.root.values() if each.engine
-        }
+        engines = {each.engine for each in self.deployments.root.values()}
+        return {engine: self._lay_out(dict.fromkeys(self.lifecycle.entities, engine)) for engine in engines}
 
-    def _place(self, engine: str) -> Spec:
+    @cached_property
+    def in_engines(self) -> Mapping[str, Spec]:
+        """The spec with all entities in each durable engine, whether a deployment names it or not."""
+        return {engine: self._lay_out(dict.fromkeys(self.lifecycle.entities, engine)) for engine in ENGINES}
+
+    def _lay_out(self, engines: Mapping[str, str]) -> Spec:
+        variables = self.environment.variables
         entities = {
-            name: row.model_copy(
-                update={"kept_in": keep_in(engine, name, row.kept_in, self.environment.variables)}
-            )
+            name: row.laid_out(lay_out(engines[name], name, row, self.storage, variables))
             for name, row in self.lifecycle.entities.items()
         }
         return replace(self, lifecycle=self.lifecycle.model_copy(update={"entities": entities}))
 
     def servers_of(self, deployment: Deployment) -> dict[str, str]:
         """Find the servers of a deployment and the variable of each; they follow from its engine."""
-        if deployment.servers or deployment.engine is None:
-            return dict(deployment.servers.items())
         rows = self.placed_by(deployment.engine).lifecycle.entities.values()
-        kept = [row.kept_in for row in rows if row.kept_in is not None]
-        return {server: variable for each in kept for server, variable in each.servers.items()}
+        return {server: variable for row in rows for server, variable in row.kept_in.servers.items()}
 
     def unneeded_variables(self, deployment: Deployment) -> list[str]:
         """List the variables about storage that a deployment does not use, as it names another engine."""

@@ -1,6 +1,6 @@
 """Deployments of objectqueue: the components, command, listeners and healthcheck of each node.
 
-Generated from spec/objectqueue (sha256:527cb8e9383ebdf4). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:bf30565a014f0db2). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from runtime.model.system import Deployment, Healthcheck, Listener, Node
 LOCAL: Final = Deployment(
     name="local",
     in_process=True,
+    engine="s3",
     ingress=(),
     nodes={
         "desk": Node(
@@ -114,6 +115,7 @@ LOCAL: Final = Deployment(
 COMPOSE: Final = Deployment(
     name="compose",
     in_process=True,
+    engine="s3",
     ingress=(),
     nodes={
         "desk": Node(

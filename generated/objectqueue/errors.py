@@ -1,6 +1,6 @@
 """Conditions of objectqueue: the exceptions that handlers raise, and their codes for callers.
 
-Generated from spec/objectqueue (sha256:527cb8e9383ebdf4). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:bf30565a014f0db2). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

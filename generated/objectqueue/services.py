@@ -1,6 +1,6 @@
 """Services of objectqueue as protocols: a handler implements one, a typed client has the same shape.
 
-Generated from spec/objectqueue (sha256:527cb8e9383ebdf4). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:bf30565a014f0db2). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

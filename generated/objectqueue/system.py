@@ -1,6 +1,6 @@
 """All tables of objectqueue for the engine.
 
-Generated from spec/objectqueue (sha256:527cb8e9383ebdf4). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:bf30565a014f0db2). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="objectqueue",
-    digest="527cb8e9383ebdf421a6ef7f0e3d0b7f5891596c9421050e9bc8eb828411410e",
+    digest="bf30565a014f0db2421b04033c5e9ba410471c38d3942551527e61e2a8602882",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

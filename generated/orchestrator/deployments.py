@@ -1,6 +1,6 @@
 """Deployments of orchestrator: the components, command, listeners and healthcheck of each node.
 
-Generated from spec/orchestrator (sha256:846696410b2c932e). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:fdaebfd770cb5849). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from runtime.model.system import Deployment, Healthcheck, Listener, Node
 LOCAL: Final = Deployment(
     name="local",
     in_process=True,
+    engine="postgres",
     ingress=("api",),
     nodes={
         "api": Node(
@@ -79,6 +80,7 @@ on the same machine need no proof."""
 COMPOSE: Final = Deployment(
     name="compose",
     in_process=True,
+    engine="postgres",
     ingress=("api",),
     nodes={
         "api": Node(

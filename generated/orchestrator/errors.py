@@ -1,6 +1,6 @@
 """Conditions of orchestrator: the exceptions that handlers raise, and their codes for callers.
 
-Generated from spec/orchestrator (sha256:846696410b2c932e). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:fdaebfd770cb5849). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

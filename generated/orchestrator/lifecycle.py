@@ -1,6 +1,6 @@
 """Lifecycles of orchestrator: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/orchestrator (sha256:846696410b2c932e). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:fdaebfd770cb5849). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Messages and enums of all proto files of orchestrator.
 
-Generated from spec/orchestrator (sha256:846696410b2c932e). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:fdaebfd770cb5849). Do not edit; run `nox -s generate`.
 """
 
 from generated.orchestrator_internal_pb2 import (

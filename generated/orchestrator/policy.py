@@ -1,6 +1,6 @@
 """Call policies of orchestrator: deadlines, retries, idempotency, call modes and connection settings.
 
-Generated from spec/orchestrator (sha256:846696410b2c932e). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:fdaebfd770cb5849). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

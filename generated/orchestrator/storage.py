@@ -1,6 +1,6 @@
-"""Storage of orchestrator by the engines that a deployment names instead of those in its lifecycle.
+"""Storage of orchestrator by the engines that deployments name, beside the layouts in its lifecycles.
 
-Generated from spec/orchestrator (sha256:846696410b2c932e). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:fdaebfd770cb5849). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """All tables of orchestrator for the engine.
 
-Generated from spec/orchestrator (sha256:846696410b2c932e). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:fdaebfd770cb5849). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="orchestrator",
-    digest="846696410b2c932e2a08b1e04cde2fdebf2a2123c1a028915997b64721bf9b71",
+    digest="fdaebfd770cb5849f7f85cb4ee4ae4a49a427e767b976e687f7cea442107c4a3",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -1,6 +1,6 @@
 """Deployments of priority: the components, command, listeners and healthcheck of each node.
 
-Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from runtime.model.system import Deployment, Healthcheck, Listener, Node
 LOCAL: Final = Deployment(
     name="local",
     in_process=False,
+    engine="redis",
     ingress=("api",),
     nodes={
         "api": Node(
@@ -120,6 +121,7 @@ REDIS_URL and DATABASE_URL name others. Callers prove themselves by token."""
 COMPOSE: Final = Deployment(
     name="compose",
     in_process=False,
+    engine="redis",
     ingress=("api",),
     nodes={
         "api": Node(

@@ -1,6 +1,6 @@
 """Lifecycles of priority: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -427,6 +427,7 @@ TASK: Final = Lifecycle(
                 ),
             }
         ),
+        paused="queue:paused",
         wake_up="queue:wake",
         metrics="metrics",
         outbox=Outbox(
@@ -484,7 +485,6 @@ TASK: Final = Lifecycle(
         oldest_by="queued_at",
         index="waiting",
         claim_order=(HIGH, MEDIUM, LOW),
-        paused="queue:paused",
         holder=Holder(
             entity="worker",
             states=frozenset({ACTIVE}),

@@ -1,6 +1,6 @@
-"""Storage of priority by the engines that a deployment names instead of those in its lifecycle.
+"""Storage of priority by the engines that deployments name, beside the layouts in its lifecycles.
 
-Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -39,38 +39,38 @@ STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
                     indexes=Frozen(
                         {
                             "waiting": Index(
-                                key="queue:{effective_priority}",
+                                key="index:waiting:{effective_priority}",
                                 states=frozenset({QUEUED}),
                                 score="queued_at",
                                 only_unless="available_at",
                                 parts=Parts(
                                     by="required_capabilities",
-                                    key="queue:{effective_priority}:cap:{signature}",
-                                    known="queue:capabilities",
+                                    key="parts:waiting:{effective_priority}:{signature}",
+                                    known="needs:waiting",
                                 ),
                             ),
                             "delayed": Index(
-                                key="queue:delayed",
+                                key="index:delayed",
                                 states=frozenset({QUEUED}),
                                 score="available_at",
                                 only_if="available_at",
                             ),
                             "running": Index(
-                                key="executing:deadlines",
+                                key="index:running",
                                 states=frozenset({EXECUTING}),
                                 score="deadline_at",
                             ),
                             "booked": Index(
-                                key="worker_tasks:{assigned_worker_id}",
+                                key="index:booked:{assigned_worker_id}",
                                 states=frozenset({EXECUTING}),
                             ),
                             "dead": Index(
-                                key="queue:dlq",
+                                key="index:dead",
                                 states=frozenset({DEAD_LETTER}),
                                 score="completed_at",
                             ),
                             "listed": Index(
-                                key="tasks:status:{status}",
+                                key="index:listed:{status}",
                                 states=frozenset(
                                     {QUEUED, EXECUTING, COMPLETED, FAILED, CANCELLED, DEAD_LETTER}
                                 ),
@@ -90,12 +90,12 @@ STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
                     indexes=Frozen(
                         {
                             "alive": Index(
-                                key="workers:heartbeats",
+                                key="index:alive",
                                 states=frozenset({ACTIVE, DRAINING}),
                                 score="last_heartbeat",
                             ),
                             "listed": Index(
-                                key="workers:status:{status}",
+                                key="index:listed:{status}",
                                 states=frozenset({ACTIVE, DRAINING, DEAD}),
                                 score="updated_at",
                             ),
@@ -125,38 +125,38 @@ STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
                     indexes=Frozen(
                         {
                             "waiting": Index(
-                                key="queue:{effective_priority}",
+                                key="index:waiting:{effective_priority}",
                                 states=frozenset({QUEUED}),
                                 score="queued_at",
                                 only_unless="available_at",
                                 parts=Parts(
                                     by="required_capabilities",
-                                    key="queue:{effective_priority}:cap:{signature}",
-                                    known="queue:capabilities",
+                                    key="parts:waiting:{effective_priority}:{signature}",
+                                    known="needs:waiting",
                                 ),
                             ),
                             "delayed": Index(
-                                key="queue:delayed",
+                                key="index:delayed",
                                 states=frozenset({QUEUED}),
                                 score="available_at",
                                 only_if="available_at",
                             ),
                             "running": Index(
-                                key="executing:deadlines",
+                                key="index:running",
                                 states=frozenset({EXECUTING}),
                                 score="deadline_at",
                             ),
                             "booked": Index(
-                                key="worker_tasks:{assigned_worker_id}",
+                                key="index:booked:{assigned_worker_id}",
                                 states=frozenset({EXECUTING}),
                             ),
                             "dead": Index(
-                                key="queue:dlq",
+                                key="index:dead",
                                 states=frozenset({DEAD_LETTER}),
                                 score="completed_at",
                             ),
                             "listed": Index(
-                                key="tasks:status:{status}",
+                                key="index:listed:{status}",
                                 states=frozenset(
                                     {QUEUED, EXECUTING, COMPLETED, FAILED, CANCELLED, DEAD_LETTER}
                                 ),
@@ -174,12 +174,12 @@ STORAGE: Final[Mapping[str, Mapping[str, Storage]]] = Frozen(
                     indexes=Frozen(
                         {
                             "alive": Index(
-                                key="workers:heartbeats",
+                                key="index:alive",
                                 states=frozenset({ACTIVE, DRAINING}),
                                 score="last_heartbeat",
                             ),
                             "listed": Index(
-                                key="workers:status:{status}",
+                                key="index:listed:{status}",
                                 states=frozenset({ACTIVE, DRAINING, DEAD}),
                                 score="updated_at",
                             ),

@@ -1,6 +1,6 @@
 """All tables of priority for the engine.
 
-Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="fa026860ede8b08ae9f84bdb8908b578a22e071753bccff54f791242750de724",
+    digest="5fb02a1f146da16db1f9223ed3dca11f2e2c695c1bcbe11ef92e6fd48c317067",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

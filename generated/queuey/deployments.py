@@ -1,6 +1,6 @@
 """Deployments of queuey: the components, command, listeners and healthcheck of each node.
 
-Generated from spec/queuey (sha256:61ba2f202c7bec96). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:77d78c72842295af). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from runtime.model.system import Announced, Deployment, Healthcheck, Listener, N
 LOCAL: Final = Deployment(
     name="local",
     in_process=False,
+    engine="sqlite",
     ingress=("queue", "store"),
     nodes={
         "queue": Node(
@@ -431,6 +432,7 @@ runners have stored is in files as ever."""
 COMPOSE: Final = Deployment(
     name="compose",
     in_process=False,
+    engine="sqlite",
     ingress=("queue", "store"),
     nodes={
         "queue": Node(

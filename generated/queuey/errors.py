@@ -1,6 +1,6 @@
 """Conditions of queuey: the exceptions that handlers raise, and their codes for callers.
 
-Generated from spec/queuey (sha256:61ba2f202c7bec96). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:77d78c72842295af). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

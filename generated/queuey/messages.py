@@ -1,6 +1,6 @@
 """Messages and enums of all proto files of queuey.
 
-Generated from spec/queuey (sha256:61ba2f202c7bec96). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:77d78c72842295af). Do not edit; run `nox -s generate`.
 """
 
 from generated.queuey_internal_pb2 import (

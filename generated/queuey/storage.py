@@ -1,6 +1,6 @@
-"""Storage of queuey by the engines that a deployment names instead of those in its lifecycle.
+"""Storage of queuey by the engines that deployments name, beside the layouts in its lifecycles.
 
-Generated from spec/queuey (sha256:61ba2f202c7bec96). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:77d78c72842295af). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

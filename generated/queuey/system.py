@@ -1,6 +1,6 @@
 """All tables of queuey for the engine.
 
-Generated from spec/queuey (sha256:61ba2f202c7bec96). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:77d78c72842295af). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="61ba2f202c7bec9631dffeed72bdb183be465b9f25a19f6f47d469e2258552da",
+    digest="77d78c72842295af8d56e04dbcf2868824c04b05f2f1268c5896770540288f9c",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

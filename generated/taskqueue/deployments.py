@@ -13,6 +13,7 @@ from runtime.model.system import Deployment, Healthcheck, Node, Routing
 MICROSERVICES: Final = Deployment(
     name="microservices",
     in_process=False,
+    engine="memory",
     ingress=("gateway",),
     nodes={
         "gateway": Node(
@@ -173,6 +174,7 @@ MICROSERVICES: Final = Deployment(
 MONOLITH: Final = Deployment(
     name="monolith",
     in_process=True,
+    engine="memory",
     ingress=("monolith",),
     nodes={
         "monolith": Node(
@@ -235,7 +237,6 @@ SQLITE: Final = Deployment(
     name="sqlite",
     in_process=False,
     engine="sqlite",
-    unneeded=frozenset(()),
     ingress=("gateway",),
     nodes={
         "gateway": Node(
@@ -404,7 +405,6 @@ POSTGRES: Final = Deployment(
     name="postgres",
     in_process=False,
     engine="postgres",
-    unneeded=frozenset(()),
     ingress=("gateway",),
     nodes={
         "gateway": Node(

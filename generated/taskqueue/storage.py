@@ -1,4 +1,4 @@
-"""Storage of taskqueue by the engines that a deployment names instead of those in its lifecycle.
+"""Storage of taskqueue by the engines that deployments name, beside the layouts in its lifecycles.
 
 Generated from spec/taskqueue (sha256:2c9462dde7cbf380). Do not edit; run `nox -s generate`.
 """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.launch.errors import LaunchError
 from runtime.model.system import System
 from runtime.node.settings import read
-from runtime.stores.layouts.s3 import KeptInS3
+from runtime.stores.layouts.s3 import KeptInBucket
 
 if TYPE_CHECKING:
     from runtime.stores.s3.client.place import BucketPlace
@@ -22,10 +22,10 @@ class Buckets:
     """The buckets with the entities of a system, for given settings."""
 
     def __init__(self, system: System, settings: Mapping[str, str]) -> None:
-        self._system = system
+        self._system = system = system.placed_by(KeptInBucket.engine)
         self._settings = settings
         self._buckets = [
-            kept for each in system.lifecycles.values() if (kept := each.stored_as(KeptInS3)) is not None
+            kept for each in system.lifecycles.values() if (kept := each.stored_as(KeptInBucket)) is not None
         ]
         self.page: str | None = None
         """The URL of the page, if one was deployed."""

@@ -131,7 +131,6 @@ class Lease(Struct, frozen=True):
     oldest_by: str
     index: str | None = None
     claim_order: tuple[int, ...] = ()
-    paused: str | None = None
     holder: Holder | None = None
     keeps_owner: bool = False
     renewed: str | None = None

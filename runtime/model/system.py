@@ -270,8 +270,8 @@ class Deployment(Struct, frozen=True):
     nodes: Mapping[str, Node]
     carrier: str = "grpcio"
     """The gRPC carrier between its own nodes."""
-    engine: str | None = None
-    """The storage engine of all entities; None where each is in that of its lifecycle."""
+    engine: str = "memory"
+    """The storage engine of all entities."""
     unneeded: frozenset[str] = frozenset()
     """The variables of other engines, which need no value here."""
     slots_variable: str | None = None
@@ -345,6 +345,17 @@ class System(Struct, frozen=True):
     """Enums whose values are not in upper case in JSON, by their full names: `lower` or `title`."""
     variable_prefix: str | None = None
     """The prefix of the system's own variables."""
+
+    def placed_by(self, engine: str) -> System:
+        """Return the system with each lifecycle in the layout of an engine that deployments name."""
+        return replace(
+            self, lifecycles={name: self.place(each, engine) for name, each in self.lifecycles.items()}
+        )
+
+    def place(self, lifecycle: Lifecycle, engine: str) -> Lifecycle:
+        """Return a lifecycle in the layout of an engine; as it is where the engine has no layout for it."""
+        storage = self.storage.get(engine, {}).get(lifecycle.entity)
+        return lifecycle if storage is None else lifecycle.kept_by(storage)
 
     def variables_of(self, deployment: Deployment, node: Node) -> list[Variable]:
         """Return the variables of a node; those of an engine that is not used need no value."""

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Collection, Coroutine, Iterator, Mapping
 from typing import Any
 
-from msgspec.structs import replace
-
 from runtime.call.context import Call
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
@@ -32,11 +30,9 @@ class Stores:
         engine: str | None = None,
         blocking: bool = False,
     ) -> None:
-        self._storage = system.storage.get(engine or "", {})
         self._engine_name = engine
         # An engine may look at other entities than that of a store, so it gets all as they are kept here.
-        placed = {name: self._place(each) for name, each in system.lifecycles.items()}
-        self._system = system = replace(system, lifecycles=placed)
+        self._system = system = system.placed_by(engine) if engine else system
         self._world = world
         self._metrics = metrics
         self._values = values
@@ -49,7 +45,8 @@ class Stores:
 
     def of(self, lifecycle: Lifecycle, record: type[Any]) -> Any:
         """Return the store of one kind of entity."""
-        return self._engine(lifecycle).store(self._place(lifecycle), record)
+        placed = self._system.place(lifecycle, self.engine_of(lifecycle))
+        return self._engine(lifecycle).store(placed, record)
 
     async def open(self, log: Log, components: Collection[str]) -> None:
         """Open what keeps the entities of some components, and start to listen there."""
@@ -92,11 +89,6 @@ class Stores:
             yield sweep_regularly(ordered, every_s, call, stopping, self._metrics, first_after_s=later_s)
         for engine in self._engines.values():
             yield from engine.background(component, call, stopping)
-
-    def _place(self, lifecycle: Lifecycle) -> Lifecycle:
-        """Return a lifecycle with its storage in the engine of the deployment."""
-        storage = self._storage.get(lifecycle.entity)
-        return lifecycle if storage is None else lifecycle.kept_by(storage)
 
     def _engine(self, lifecycle: Lifecycle) -> Engine:
         name = self.engine_of(lifecycle)

@@ -70,7 +70,7 @@ def without_shows(data: Data) -> None:
     cake = data["lifecycle"]["entities"]["cake"]
     for word in ("public_status", "listed_by"):
         cake.pop(word)
-    cake["kept_in"].pop("unique")
+    cake.pop("unique")
 
 
 def without_http(data: Data) -> None:
@@ -89,20 +89,42 @@ def without_http(data: Data) -> None:
 
 def without_metrics(data: Data) -> None:
     data.pop("metrics")
-    for entity in data["lifecycle"]["entities"].values():
-        entity["kept_in"].pop("metrics")
+    data["storage"]["redis"].pop("metrics")
     data["environment"]["variables"].pop("RECENT_SECONDS")
 
 
 def without_history(data: Data) -> None:
-    bike = data["lifecycle"]["entities"]["bike"]["kept_in"]
-    for word in ("outbox", "wake_up", "trace", "expires", "replicas", "unique", "prefix"):
-        bike.pop(word)
-    for word in ("expires", "prefix"):
-        data["lifecycle"]["entities"]["van"]["kept_in"].pop(word)
-    data["deployments"]["home"]["servers"].pop("postgres")
+    entities, redis = data["lifecycle"]["entities"], data["storage"]["redis"]
+    redis.pop("prefix")
+    for word in ("outbox", "wake_up", "trace", "replicas", "unique"):
+        redis["entities"]["bike"].pop(word)
+    entities["bike"].pop("unique_for")
+    for name in ("bike", "van"):
+        entities[name].pop("expires")
     for name in ("ARCHIVE_DATABASE", "COPIES", "KEPT_SECONDS", "PLATE_SECONDS", "RENTAL_PREFIX"):
         data["environment"]["variables"].pop(name)
+
+
+def without_names(data: Data) -> None:
+    """No names of keys; those of the engine are used, and it counts nothing."""
+    data["storage"]["redis"]["entities"] = {}
+    data["storage"]["redis"].pop("metrics")
+    data.pop("metrics")
+    for name in ("ARCHIVE_DATABASE", "COPIES", "RECENT_SECONDS"):
+        data["environment"]["variables"].pop(name)
+
+
+def without_storage(data: Data) -> None:
+    """No storage.yaml: leases, clocks, unique fields and indexes under nothing but defaults."""
+    data.pop("storage")
+    for deployment in data["deployments"].values():
+        deployment["engine"] = "postgres"
+    variables = data["environment"]["variables"]
+    variables["DATABASE_URL"] = variables.pop("BAKERY_DATABASE", None) or variables.pop("RENTAL_STORE")
+    if "metrics" in data:
+        data.pop("metrics")
+        for name in ("ARCHIVE_DATABASE", "COPIES", "RECENT_SECONDS", "RENTAL_PREFIX"):
+            variables.pop(name)
 
 
 def without_work(data: Data) -> None:
@@ -114,7 +136,8 @@ def without_work(data: Data) -> None:
         for word in ("due", "dead_letter", "backoff", "increment", "multiply", "copy", "reason"):
             row.pop(word, None)
     for index in ("waiting", "resting", "loaded", "aboard"):
-        bike["kept_in"]["indexes"].pop(index)
+        bike["indexes"].pop(index)
+        data["storage"]["redis"]["entities"]["bike"]["indexes"].pop(index)
     bike["create"] = {"by": ["yard"], "trigger": "Someone leaves a bike.", "stamps": ["changed_at"]}
     bike["delete"].pop("due")
     for edge in ("miss", "miss_resting"):
@@ -131,7 +154,8 @@ def without_work(data: Data) -> None:
         *((LOCKER, each) for each in (without_entities, without_retries)),
         *((LOCKER, each) for each in (without_soft_outcomes, without_odds_and_ends)),
         *((BAKERY, each) for each in (without_leases, without_clocks, without_shows, without_http)),
-        *((RENTAL, each) for each in (without_metrics, without_history, without_work)),
+        *((RENTAL, each) for each in (without_metrics, without_history, without_names, without_work)),
+        *((each, without_storage) for each in (BAKERY, RENTAL)),
     ],
 )
 def test_a_part_of_the_language_may_be_omitted(

@@ -55,7 +55,7 @@ def test_features_that_the_queue_does_not_have() -> None:
     assert not {name for name in names if "priorit" in name or "depend" in name or "parent" in name}
     methods = [method for service in SYSTEM.services.values() for method in service.methods]
     assert methods and all(each.route is None for each in methods)
-    on_a_bucket = [each for each in SYSTEM.deployments.values() if each.engine is None]
+    on_a_bucket = [each for each in SYSTEM.deployments.values() if each.engine == "s3"]
     assert on_a_bucket
     for deployment in on_a_bucket:
         assert not deployment.ingress

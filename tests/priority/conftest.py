@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from generated.priority.system import SYSTEM
 from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection import client as servers
@@ -23,6 +26,7 @@ from tests.support.priority.stack import Queue, Servers, Stack
 from tests.support.selection.asked_names import find_asked_names
 
 NewServers = Callable[[], Servers]
+QueueInPostgres = Callable[[str], PostgresQueue]
 DEPLOYMENTS = ("local", "postgres")
 OF_REDIS = frozenset(
     (
@@ -38,7 +42,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that asks a queue by its API alone on each deployment, and the others on Redis."""
     if "deployment" in metafunc.fixturenames:
         names = {*find_asked_names(metafunc.function), *metafunc.fixturenames}
-        metafunc.parametrize("deployment", DEPLOYMENTS[:1] if names & OF_REDIS else DEPLOYMENTS)
+        on_redis = [each for each in DEPLOYMENTS if SYSTEM.deployments[each].engine == "redis"]
+        metafunc.parametrize("deployment", on_redis if names & OF_REDIS else DEPLOYMENTS)
 
 
 @pytest.fixture(autouse=True)
@@ -118,19 +123,27 @@ def databases(postgres: EmbeddedPostgres) -> ServiceDatabases:
 @pytest.fixture(scope="session")
 def queue_in_postgres(
     databases: ServiceDatabases, postgres: EmbeddedPostgres, logs: Path
-) -> Iterator[PostgresQueue]:
-    """The same API on PostgreSQL alone."""
-    url = databases.make()
-    with PostgresStack(url, logs) as stack, Sql(postgres.url_of(url.rpartition("/")[2])) as owner:
-        stack.add("api")
-        yield PostgresQueue(stack.queue(), owner)
+) -> Iterator[QueueInPostgres]:
+    """The same API on PostgreSQL alone, by the deployment."""
+    with ExitStack() as stacks:
+
+        @cache
+        def find(deployment: str) -> PostgresQueue:
+            url = databases.make()
+            owner = stacks.enter_context(Sql(postgres.url_of(url.rpartition("/")[2])))
+            stack = stacks.enter_context(PostgresStack(url, logs, deployment))
+            stack.add("api")
+            return PostgresQueue(stack.queue(), owner)
+
+        yield find
 
 
 @pytest.fixture
 def queue(request: pytest.FixtureRequest, deployment: str) -> Queue:
     """An API with nothing in it, on each deployment that a test can be run on."""
-    if deployment == "postgres":
-        moved: PostgresQueue = request.getfixturevalue("queue_in_postgres")
+    if SYSTEM.deployments[deployment].engine == "postgres":
+        find: QueueInPostgres = request.getfixturevalue("queue_in_postgres")
+        moved = find(deployment)
         moved.empty()
         return moved
     own: Queue = request.getfixturevalue("shared_queue")

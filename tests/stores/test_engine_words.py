@@ -29,14 +29,14 @@ def test_the_limits_are_few_and_about_words_that_there_are() -> None:
 def test_the_contract_suite_has_every_word() -> None:
     """A word that no lifecycle of the suite uses would be proven on no engine."""
     drawn = [draw_lifecycle(Random(seed)) for seed in range(DRAWN)]
-    used = {word for each in (*ALL, *drawn) for word in _find_words(describe_entity("sqlite", each).entity)}
+    used = {word for each in (*ALL, *drawn) for word in _find_words(describe_entity(each).entity)}
     assert set(list_words()) - used == set()
 
 
 def _find_words(entity: dict[str, Any]) -> Iterator[str]:
     """Find the words of an entity, each under the part that it belongs to."""
     yield from entity
-    for part in ("create", "delete", "lease", "kept_in"):
+    for part in ("create", "delete", "lease"):
         yield from _find_in_part(part, entity.get(part) or {})
     yield from _find_in_part("lease.holder", (entity.get("lease") or {}).get("holder") or {})
     for part in ("transitions", "updates"):
@@ -50,6 +50,6 @@ def _find_in_part(part: str, data: dict[str, Any]) -> Iterator[str]:
         if key == "from_request":
             for take in value.values():
                 yield from (f"from_request.{each}" for each in take)
-        elif key in PARTS and key not in ("lease", "kept_in"):
+        elif key in PARTS and key != "lease":
             for each in value if isinstance(value, list) else [value]:
                 yield from (f"{key}.{word}" for word in each)

@@ -21,7 +21,8 @@ ENGINES = sorted(EMITTERS)
 @pytest.mark.parametrize("lifecycle", ALL, ids=lambda each: each.entity)
 def test_a_generated_lifecycle_means_the_same(engine: str, lifecycle: Lifecycle) -> None:
     compiled = compile_lifecycle(engine, lifecycle, VARIABLES)
-    assert compiled.artefacts
+    assert len(compiled.artefacts) >= len(EMITTERS[engine])
+    assert compiled.lifecycles[lifecycle.entity].engine == engine
     assert compiled.lifecycles[lifecycle.entity].record is lifecycle.record
 
 

@@ -41,9 +41,10 @@ def _render_page() -> dict[str, str]:
 _INTRODUCTION = """\
 # The spec language
 
-A spec is a folder of eight YAML files, and a ninth, `metrics.yaml`, where a system has metrics over all
-processes. Each is described below with every key that it may have. Keys are always text, so `on` and `no` are
-names like any other; dates stay text too.
+A spec is a folder of eight YAML files. There is a ninth, `storage.yaml`, where names in a storage engine
+are not the defaults, and a tenth, `metrics.yaml`, where a system has metrics over all processes. Each is
+described below with every key that it may have. Keys are always text, so `on` and `no` are names like any
+other; dates stay text too.
 
 The examples are excerpts of specs that pass all rules, those in `spec/` and in `tests/specs/`; a key that no
 spec has is in an example that the models accept. `…` stands for a value that is not shown. Editors show

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.emit.docs.markdown import code, codes, format_table
-from codegen.language.s3_persistence import KeptInS3
+from codegen.language.storage.layouts import KeptInS3
 
 
 def describe_bucket(store: KeptInS3) -> Iterator[str]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from codegen.emit.docs.markdown import code, codes, format_table, prose
 from codegen.emit.docs.reference_buckets import describe_bucket, render_hints
 from codegen.emit.docs.reference_services import format_values
+from codegen.language.leases import Lease
 from codegen.language.lifecycle import Backoff, DeadLetter, Due, Entity, Take, Transition, Update
-from codegen.language.persistence import KeptInRedis, Lease
+from codegen.language.storage.layouts import KeptInRedis
 from codegen.source.spec import Spec, field_enum
 
 
@@ -163,22 +164,23 @@ def describe_storage(entity: Entity) -> Iterator[str]:
             f"lease, and {code(lease.fence)} the fence. Claims start with the oldest by "
             f"{code(lease.oldest_by)}."
         )
-        yield from _describe_lease(lease)
+        yield from _describe_lease(lease, entity.in_redis.paused if entity.in_redis else None)
 
 
 def _describe_redis(store: KeptInRedis) -> Iterator[str]:
     prefix = f" with the prefix {code(store.prefix)}" if store.prefix else ""
     yield (
         f"A {store.store} server stores it, at {code(store.url)} in the hash {code(store.hash)}{prefix}; "
-        f"{code(store.sequence)} counts its changes. Every change is one atomic script."
+        f"{code(store.sequence or '.changes')} counts its changes. Every change is one atomic script."
     )
     if store.replicas:
         yield f"Its creation is confirmed once {code(store.replicas)} replicas have it."
     if store.expires:
         yield f"In a terminal state it expires after {code(store.expires)} seconds."
-    for field, row in store.unique.items():
+    for field, seconds in ({**dict.fromkeys(store.unique), **store.unique_for}).items():
+        within = f" within {code(seconds)} seconds" if seconds else ""
         yield (
-            f"No two have the same {code(field)} within {code(row.seconds)} seconds; {code(row.key)} maps it "
+            f"No two have the same {code(field)}{within}; {code(store.unique_keys.get(field, ''))} maps it "
             "to the key of its entity."
         )
     if box := store.outbox:
@@ -192,15 +194,15 @@ def _describe_redis(store: KeptInRedis) -> Iterator[str]:
         yield f"Scripts count metrics in the hash {code(store.metrics)}."
 
 
-def _describe_lease(lease: Lease) -> Iterator[str]:
+def _describe_lease(lease: Lease, paused: str | None) -> Iterator[str]:
     if lease.token:
         yield f"{code(lease.token)} is a new UUID for each lease."
     if lease.only:
         yield f"Only workers that support its {code(lease.only)} claim it."
     if lease.claim_order:
         yield f"Claims read the index {code(lease.index)}, in the order {codes(lease.claim_order)}."
-    if lease.paused:
-        yield f"Those in the set {code(lease.paused)} are not claimed."
+    if paused:
+        yield f"Those in the set {code(paused)} are not claimed."
     if holder := lease.holder:
         yield (
             f"Its lease belongs to a {holder.entity} in {codes(holder.in_)}, which has at most "

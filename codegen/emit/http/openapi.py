@@ -173,7 +173,7 @@ def _list_conditions(spec: Spec, row: MethodRow, *, has_json_body: bool) -> dict
 
 
 def _list_stored_entities(spec: Spec) -> list[Any]:
-    return [each for each in spec.lifecycle.entities.values() if each.kept_in is not None]
+    return [*spec.lifecycle.entities.values()] if spec.is_durable else []
 
 
 def _list_passed_conditions(spec: Spec, row: MethodRow) -> Iterator[str]:

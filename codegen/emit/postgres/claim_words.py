@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from codegen.emit.artefact import quote_sql as quoted
 from codegen.emit.postgres.edge_words import Parameter
 from codegen.language.lifecycle import Due, Transition, Update
-from codegen.language.persistence import Index
+from codegen.language.storage.layouts import PlacedIndex
 
 if TYPE_CHECKING:
     from codegen.emit.postgres.postgres_entity import KeptEntity
@@ -19,7 +19,7 @@ _UUID = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 """What every key of type uuid looks like."""
 
 
-def index_fields(index: Index) -> list[str]:
+def index_fields(index: PlacedIndex) -> list[str]:
     """List the fields of the record that the key of an index names."""
     return _PLACEHOLDER.findall(index.key)
 
@@ -53,7 +53,7 @@ class ClaimWords:
             yield from self.is_in_index(index, has_state=entering.from_ in index.in_)
         yield from self._edges.conditions(entering)
 
-    def is_in_index(self, index: Index, *, has_state: bool | None = None) -> Iterator[str]:
+    def is_in_index(self, index: PlacedIndex, *, has_state: bool | None = None) -> Iterator[str]:
         """Whether an entity is in an index; `has_state` says that its state is known to be, or not to be."""
         entity = self._entity
         if has_state is None:

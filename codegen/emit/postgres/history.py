@@ -13,7 +13,7 @@ from functools import cached_property
 from codegen.emit.artefact import Artefact, render_template
 from codegen.emit.sql.names import aside, postgres_column
 from codegen.language.lifecycle import Entity
-from codegen.language.persistence import KeptInRedis, Outbox
+from codegen.language.storage.layouts import KeptInRedis, PlacedOutbox
 from codegen.source.spec import Spec, type_ref
 
 TYPES = {
@@ -57,7 +57,7 @@ class History:
     name: str
     row: Entity
     kept: KeptInRedis
-    outbox: Outbox
+    outbox: PlacedOutbox
 
     @property
     def key(self) -> str:
@@ -75,7 +75,7 @@ class History:
     @property
     def sequence(self) -> str:
         """The column of a record that counts its changes, as SQL says it."""
-        return postgres_column(self.kept.sequence)
+        return postgres_column(self.kept.sequence or "")
 
     @cached_property
     def log(self) -> dict[str, str]:

@@ -12,8 +12,8 @@ from codegen.emit.postgres.postgres_words import PostgresWords
 from codegen.emit.postgres.types import EMPTY
 from codegen.emit.sql.names import GIVEN
 from codegen.emit.sql.stored_entity import Column, name_clocks
+from codegen.language.leases import Lease
 from codegen.language.lifecycle import Due, Transition
-from codegen.language.persistence import Lease
 from codegen.language.types import MessageField
 
 _AT_ONCE = {"from_", "to", "by", "trigger", "via", "stamps", "due"}

@@ -9,7 +9,7 @@ from codegen.emit.postgres.types import TYPES
 from codegen.emit.sql.names import postgres_column
 from codegen.emit.sql.stored_entity import StoredEntity, name_clocks
 from codegen.language.lifecycle import Due, Transition, Update
-from codegen.language.persistence import Index
+from codegen.language.storage.layouts import PlacedIndex
 from codegen.source.spec import type_ref
 
 
@@ -84,7 +84,7 @@ class PostgresWords(StoredEntity):
         return {name: states for name, states in found.items() if len({*states}) == 1}
 
     @cached_property
-    def leased_index(self) -> Index | None:
+    def leased_index(self) -> PlacedIndex | None:
         """The index that orders claims."""
         lease, kept = self.row.lease, self.row.in_postgres
         return kept.indexes[lease.index] if lease and lease.index and kept else None

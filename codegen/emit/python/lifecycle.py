@@ -10,18 +10,31 @@ from codegen.emit.artefact import Artefact, render_template, to_camel_case
 from codegen.emit.http.openapi_schemas import UUID, UUID4
 from codegen.emit.python.records import list_nested_messages, select_s3_entities, select_stored_entities
 from codegen.language.lifecycle import Entity
+from codegen.language.storage.layouts import Words
 from codegen.language.types import MessageField
 from codegen.source.spec import Spec, field_enum
 
 _TABLES = {
     "runtime.model.lifecycles": (
         *("Backoff", "Ceiling", "Due", "Default", "DeadLetter", "Multiplier", "Holder", "Index", "Lease"),
-        *("Lifecycle", "Overrides", "Parts", "Update", "Take", "Transition"),
+        *("Lifecycle", "Overrides", "Parts", "Placed", "Update", "Take", "Transition"),
     ),
+    "runtime.stores.layouts.memory": ("KeptInMemory",),
     "runtime.stores.layouts.postgres": ("KeptInPostgres",),
     "runtime.stores.layouts.redis": ("KeptInRedis", "Outbox", "Remembered"),
     "runtime.stores.layouts.s3": (
-        *("KeptInS3", "KeyIndex", "Large", "Polling", "Repairing", "Retiring", "Schema", "Shape", "Shard"),
+        *(
+            "KeptInBucket",
+            "KeptInS3",
+            "KeyIndex",
+            "Large",
+            "Polling",
+            "Repairing",
+            "Retiring",
+            "Schema",
+            "Shape",
+            "Shard",
+        ),
     ),
     "runtime.stores.layouts.sqlite": ("KeptInSqlite",),
 }
@@ -47,7 +60,8 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         "stored": select_stored_entities(spec),
         "literals": lambda entity, values: _format_literals(spec, entity, values),
         "field_types": lambda entity: describe_fields(spec, entity.record),
-        "bucket_table": lambda name, entity: _render_bucket(spec, name, entity),
+        "bucket_table": lambda name, entity: render_bucket(spec, name, entity),
+        "has_layout": _has_layout,
         "key_pattern": lambda entity: _format_key_pattern(spec, entity),
     }
     # Import only the tables that the text uses, on one line.
@@ -70,13 +84,23 @@ def _format_key_pattern(spec: Spec, entity: Entity) -> str | None:
     return rules.pattern
 
 
-def _render_bucket(spec: Spec, name: str, entity: Entity) -> str:
-    """Render the table of an entity that is stored in a bucket."""
-    rows = spec.messages[entity.record].fields
+def _has_layout(entity: Entity) -> bool:
+    """Whether there is something to say about its storage: one in memory has its words alone."""
+    layout = entity.in_memory
+    return layout is None or layout.words != Words()
+
+
+def render_bucket(spec: Spec, name: str, entity: Entity) -> str:
+    """Render the table of an entity that is stored in a bucket; it is empty for any other."""
+    rows, layout = spec.messages[entity.record].fields, entity.in_s3
+    if layout is None:
+        return ""
+    keyed = (layout.keyed_by,) if layout.keyed_by else ()
     return render_template(
         "python/lifecycle/lifecycle_s3.j2",
         spec,
-        row=entity.in_s3,
+        row=layout,
+        has_more_words=layout.words != Words(unique=keyed),
         record=f"{to_camel_case(name)}Record",
         fields=describe_fields(spec, entity.record),
         messages={each: describe_fields(spec, each) for each in list_nested_messages(spec, entity)},

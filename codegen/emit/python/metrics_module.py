@@ -10,7 +10,7 @@ from codegen.emit.python.lifecycle import list_states
 from codegen.emit.python.metric_counts import bounds, label_names, list_happenings, series, words
 from codegen.language.lifecycle import Entity
 from codegen.language.metrics import Metric
-from codegen.language.persistence import Index, KeptInRedis
+from codegen.language.storage.layouts import KeptInRedis, PlacedIndex
 from codegen.source.spec import Spec, field_enum
 
 _FIELD = re.compile(r"\{([a-z][a-z0-9_]*)\}")
@@ -62,7 +62,7 @@ def format_source(spec: Spec, metric: Metric) -> str:
     return _format_used(spec, entity)
 
 
-def list_index_keys(spec: Spec, entity: Entity, index: Index) -> dict[str, str]:
+def list_index_keys(spec: Spec, entity: Entity, index: PlacedIndex) -> dict[str, str]:
     """List the keys of an index by the enum word in them; one key under the empty word where it has none."""
     for field in _FIELD.findall(index.key):
         if field_enum(spec, spec.messages[entity.record].fields[field]) is not None:
@@ -80,7 +80,7 @@ def list_state_keys(spec: Spec, entity: Entity) -> dict[str, str]:
     return list_index_keys(spec, entity, find_state_index(spec, entity))
 
 
-def find_state_index(spec: Spec, entity: Entity) -> Index:
+def find_state_index(spec: Spec, entity: Entity) -> PlacedIndex:
     """Find the index that has every entity under its state."""
     for index in _require_redis(entity).indexes.values():
         whole = index.score is not None and index.only_if is None and index.only_unless is None

@@ -43,8 +43,8 @@ def list_nested_messages(spec: Spec, of: Entity | None = None) -> list[str]:
 
 
 def select_stored_entities(spec: Spec) -> dict[str, Entity]:
-    """Select the entities that have a record class: those that are stored, in all deployments or in one."""
-    return {name: row for name, row in spec.lifecycle.entities.items() if row.kept_in or spec.moved_to}
+    """Select the entities that have a record class: all of them, whichever engine keeps them."""
+    return spec.lifecycle.entities
 
 
 def select_postgres_entities(spec: Spec) -> dict[str, Entity]:

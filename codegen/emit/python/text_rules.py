@@ -14,7 +14,7 @@ def is_storable(spec: Spec, rules: ItemRules) -> bool:
     """Whether every store must be able to store a text or JSON: by its rules, or as the spec has stores."""
     if rules.storable is not None:
         return rules.storable
-    return any(entity.kept_in is not None for entity in spec.lifecycle.entities.values())
+    return spec.is_durable
 
 
 def is_nul_possible(spec: Spec, rules: ItemRules) -> bool:

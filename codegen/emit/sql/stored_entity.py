@@ -8,8 +8,8 @@ from functools import cached_property
 
 from codegen.emit.python.lifecycle import list_states
 from codegen.emit.sql.names import aside, quoted_name
+from codegen.language.leases import Lease
 from codegen.language.lifecycle import Due, Entity, Transition
-from codegen.language.persistence import Lease
 from codegen.language.types import MessageField
 from codegen.source.spec import Spec
 

@@ -10,7 +10,7 @@ from codegen.emit.artefact import quote_sql as quoted
 from codegen.emit.sql.names import aside
 from codegen.emit.sql.stored_entity import Column, StoredEntity, name_clocks
 from codegen.language.lifecycle import Due, Transition, Update
-from codegen.language.persistence import Index
+from codegen.language.storage.layouts import PlacedIndex
 from codegen.language.types import MessageField
 from codegen.rules.storage.redis_keys import placeholders
 from codegen.source.spec import field_enum, type_ref
@@ -37,8 +37,8 @@ class SqliteEntity(StoredEntity):
         return self.row.in_sqlite.table if self.row.in_sqlite else ""
 
     @property
-    def history(self) -> str | None:
-        return self.row.in_sqlite.history if self.row.in_sqlite else None
+    def history(self) -> str:
+        return self.row.in_sqlite.history if self.row.in_sqlite else ""
 
     @property
     def number(self) -> str:
@@ -167,7 +167,7 @@ class SqliteEntity(StoredEntity):
     # Selections.
 
     @cached_property
-    def claimed_index(self) -> Index | None:
+    def claimed_index(self) -> PlacedIndex | None:
         """The index whose entities are free."""
         kept, lease = self.row.in_sqlite, self.row.lease
         return kept.indexes.get(lease.index) if kept and lease and lease.index else None
@@ -301,7 +301,7 @@ class SqliteEntity(StoredEntity):
             found.append(f"{self.column(name)} = {enum.values[value].number if enum else quoted(value)}")
         return found
 
-    def _presence(self, index: Index) -> list[str]:
+    def _presence(self, index: PlacedIndex) -> list[str]:
         found = [f"{self.column(index.only_if)} IS NOT NULL"] if index.only_if else []
         return found + ([f"{self.column(index.only_unless)} IS NULL"] if index.only_unless else [])
 

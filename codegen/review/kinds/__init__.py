@@ -11,13 +11,14 @@ from codegen.review.kinds import (
     field_rules,
     metrics,
     services,
+    storage,
     system,
     types,
 )
-from codegen.review.kinds.lifecycle import buckets, persistence, redis, states, transitions
+from codegen.review.kinds.lifecycle import buckets, persistence, states, transitions, updates
 
 MODULES = (
-    *(system, types, field_rules, transitions, states, persistence, redis, buckets),
+    *(system, types, field_rules, transitions, states, persistence, updates, buckets, storage),
     *(services, callers, errors, environment, deployments, metrics),
 )
 KINDS: tuple[Kind, ...] = tuple(

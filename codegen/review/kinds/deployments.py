@@ -96,15 +96,6 @@ def find_slots_variable(old: Spec, new: Spec) -> Iterator[SpecChange]:
             yield SpecChange(name, text, ("deployments", name, "slots", "variable"))
 
 
-@kind("deployment.server", "A deployment starts other servers.", Verdict.CONFIGURATION)
-def find_deployment_server(old: Spec, new: Spec) -> Iterator[SpecChange]:
-    for name, before, after in _iter_deployments(old, new):
-        path = ("deployments", name, "servers")
-        yield from _compare_entries(
-            name, "server", dict(before.servers.items()), dict(after.servers.items()), path
-        )
-
-
 @kind("deployment.load_generator", "A deployment has another load generator.", Verdict.COMPATIBLE)
 def find_deployment_load_generator(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for name, before, after in _iter_deployments(old, new):

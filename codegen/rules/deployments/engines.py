@@ -11,7 +11,7 @@ from codegen.source.spec import Spec
 
 ONE_PROCESS = {"memory": "in memory", "sqlite": "in a file of one process"}
 """Engines whose storage belongs to one process, and where each keeps entities."""
-_PLACES = {"data_path": "file", "url": "server"}
+_PLACES = {"data_path": "file", "url": "server", "string": "bucket"}
 
 
 @rule(
@@ -23,19 +23,23 @@ _PLACES = {"data_path": "file", "url": "server"}
 )
 def check_memory_in_one_process(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
-        if deployment.engine not in ONE_PROCESS:
-            continue
+        if deployment.engine not in ONE_PROCESS or deployment.routing is not None:
+            continue  # With routing each process has the entities of its own keys.
+        kept: dict[tuple[str, ...], list[str]] = {}
         for entity, row in spec.lifecycle.entities.items():
-            holders = {row.held_by, *row.shared_with}
+            kept.setdefault(tuple(sorted({row.held_by, *row.shared_with})), []).append(entity)
+        for holders, entities in kept.items():
             nodes = {
-                each: node for each, node in deployment.nodes.items() if not holders.isdisjoint(node.hosts)
+                each: node
+                for each, node in deployment.nodes.items()
+                if not set(holders).isdisjoint(node.hosts)
             }
             if len(nodes) == 1 and all(node.replicas == 1 for node in nodes.values()):
                 continue
             where = format_list([f"{each} x {node.replicas}" for each, node in nodes.items()])
-            place = ONE_PROCESS[deployment.engine]
-            message = f"'{name}' keeps each {entity} {place}, but its components are in {where}."
-            hint = f"Let one node with one replica host {format_list(sorted(holders))}."
+            place, what = ONE_PROCESS[deployment.engine], " and ".join(entities)
+            message = f"'{name}' keeps each {what} {place}, but its components are in {where}."
+            hint = f"Let one node with one replica host {format_list([*holders])}."
             yield Finding(spec.place("deployments", name, "engine"), message, hint)
 
 
@@ -44,14 +48,14 @@ def check_memory_in_one_process(spec: Spec) -> Iterator[Finding]:
     "The engine of a deployment needs a variable that is not defined, or that is of no use to it.",
     wrong="engine: sqlite  # and environment.yaml has no DATABASE_PATH",
     right="DATABASE_PATH: {type: data_path, default: desk.db, read_by: [desk], doc: The database file.}",
-    needs=("deployments", "environment", "lifecycle", "services"),
+    needs=("deployments", "environment", "lifecycle", "services", "storage"),
 )
 def check_engine_variables(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
         place, reported = spec.place("deployments", name, "engine"), set[str]()
         for entity, row in spec.placed_by(deployment.engine).lifecycle.entities.items():
             if row.kept_in == spec.lifecycle.entities[entity].kept_in:
-                continue
+                continue  # Of names in storage.yaml that are used by default another rule complains.
             for setting in iter_store_settings(entity, row):
                 problem = _find_problem(spec, setting)
                 if problem and setting.variable not in reported:
@@ -72,6 +76,6 @@ def _find_problem(spec: Spec, setting: StoreSetting) -> tuple[str, str] | None:
         return f"is of type {row.type}.", f"Let it be of type {setting.kind} in environment.yaml."
     if row.read_by != "everyone" and (deaf := [each for each in readers if each not in row.read_by]):
         return f"{format_list(deaf)} does not read.", f"Add it to 'read_by' of {name} in environment.yaml."
-    if not row.required and row.default is None:
+    if not row.required and row.default is None and not setting.may_be_unset:
         return "may be left unset.", f"Say 'required: true' of {name} in environment.yaml."
     return None

@@ -74,12 +74,12 @@ def check_hosts_unique(spec: Spec) -> Iterator[Finding]:
 
 def _find_exclusive_components(spec: Spec, deployment: Deployment) -> tuple[set[str], set[str]]:
     """Find the components that one node of a deployment may host, and those among them that own a file."""
-    is_elsewhere = deployment.engine is not None and deployment.engine not in ONE_PROCESS
+    is_elsewhere = deployment.engine not in ONE_PROCESS
     rows = (spec.placed_by(deployment.engine) if is_elsewhere else spec).lifecycle.entities.values()
     in_servers = {row.held_by for row in rows if row.in_postgres or row.in_redis}
     in_files = {row.held_by for row in rows if row.in_sqlite}
     served = {name for name, row in spec.services.components.items() if row.serves and name not in in_servers}
-    return in_files | served | {row.held_by for row in rows if row.kept_in is None}, in_files
+    return in_files | served | {row.held_by for row in rows if row.kept_in.store == "memory"}, in_files
 
 
 @rule(

@@ -1,4 +1,4 @@
-"""Rules of deployments.yaml about anonymous callers, certificates and the servers of a deployment."""
+"""Rules of deployments.yaml about anonymous callers and certificates."""
 
 from __future__ import annotations
 
@@ -135,29 +135,3 @@ def _has_certificate_always(spec: Spec, deployment: Deployment, node_name: str) 
             preset = row.default is not None or name in deployment.nodes[node_name].defaults
             return row.required or preset or deployment.in_containers
     return False
-
-
-@rule(
-    "E732",
-    "A deployment brings a server along that nothing is kept in.",
-    wrong="servers: {postgres: SHOP_PORT}",
-    right="servers: {postgres: SHOP_DATABASE}  # where lifecycle.yaml keeps its entities",
-    needs=("lifecycle", "environment"),
-)
-def check_servers_used(spec: Spec) -> Iterator[Finding]:
-    for name, deployment in spec.deployments.root.items():
-        placed = spec.placed_by(deployment.engine)
-        for server, variable in deployment.servers.items():
-            known = list(dict.fromkeys(url for store, url in _iter_servers(placed) if store == server))
-            place = spec.place("deployments", name, "servers", server)
-            lack = "where no entity is kept"
-            yield from report_unknown(
-                spec, place, f"The {server} server of '{name}' is at", variable, known, lack
-            )
-
-
-def _iter_servers(spec: Spec) -> Iterator[tuple[str, str]]:
-    """Iterate over the stores of all entities, each with the variable of its address."""
-    for entity in spec.lifecycle.entities.values():
-        if entity.kept_in:
-            yield from entity.kept_in.servers.items()

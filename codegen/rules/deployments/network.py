@@ -97,24 +97,6 @@ def check_discovery(spec: Spec) -> Iterator[Finding]:
         yield from _check_name_read(spec, path, deployment, node_name, node)
 
 
-@rule(
-    "E736",
-    "There are several nodes of a kind whose entities are in a file, which one process owns.",
-    wrong="shop: {hosts: [counter], replicas: 2}  # and a file keeps the orders of the counter",
-    right="shop: {hosts: [counter]}",
-    needs=("deployments", "lifecycle"),
-)
-def check_sqlite_replicas(spec: Spec) -> Iterator[Finding]:
-    owners = {row.held_by: name for name, row in spec.lifecycle.entities.items() if row.in_sqlite}
-    for path, deployment, node_name, node in _iter_nodes(spec):
-        for component in node.hosts if deployment.engine is None else ():
-            if component in owners and node.replicas > 1:
-                many = f"There are {node.replicas} of '{node_name}'"
-                message = f"{many}, but one process owns the file of every {owners[component]}."
-                place = spec.place("deployments", *path, "replicas")
-                yield Finding(place, message, "Remove 'replicas', or keep the entity in a server.")
-
-
 def _check_deployment_name(
     spec: Spec, here: Path, name: str, deployment: Deployment, node_name: str
 ) -> Iterator[Finding]:

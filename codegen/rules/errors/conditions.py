@@ -62,7 +62,7 @@ def describe_role_need(spec: Spec, role: Role) -> str | None:
     """Describe where the engine needs a role, as the end of a sentence; None if it does not."""
     listens = any(node.http for _, _, _, node in spec.nodes())
     routes = any(row.method.route for row in spec.methods.values())
-    stored = [entity for entity in spec.lifecycle.entities.values() if entity.kept_in]
+    stored = [*spec.lifecycle.entities.values()]
     if role in ("route_not_found", "method_not_allowed"):
         return " where nodes take HTTP requests" if listens else None
     if role in ("malformed_body", "unsupported_media_type", "body_too_large"):
@@ -70,7 +70,7 @@ def describe_role_need(spec: Spec, role: Role) -> str | None:
     if role == "lease_lost":
         return " where entities are leased" if any(entity.lease for entity in stored) else None
     if role == "store_unavailable":
-        return " where a server keeps entities" if stored or spec.moved_to else None
+        return " where a server keeps entities" if spec.is_stored else None
     if role == "store_full":
         return " where Redis keeps entities" if any(entity.in_redis for entity in stored) else None
     if role == "lease_stale":

@@ -30,7 +30,7 @@ def check_numeric_settings(spec: Spec) -> Iterator[Finding]:
     variables = spec.environment.variables
     for name, entity in spec.lifecycle.entities.items():
         for each in iter_numeric_settings(entity):
-            place = spec.place("lifecycle", "entities", name, *each.path)
+            place = spec.place_of_entity(name, *each.path)
             row, types = variables.get(each.variable), _WORDS[each.type]
             if row is None:
                 known = [other for other, found in variables.items() if found.type in types]
@@ -54,7 +54,7 @@ def check_numeric_settings(spec: Spec) -> Iterator[Finding]:
 def check_due_components(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         # What one process owns is swept there, whichever of its components drives the clock.
-        is_owned = entity.kept_in is None or entity.in_sqlite is not None
+        is_owned = entity.kept_in.store in ("memory", "sqlite")
         for path, edge, by, _, due in iter_due_changes(entity):
             place = spec.place("lifecycle", "entities", name, *path, "by")
             component, row = due.by, entity.transitions.get(edge)
@@ -72,7 +72,7 @@ def check_due_components(spec: Spec) -> Iterator[Finding]:
                 yield Finding(place, message, f"Add {component} to 'shared_with'.")
         repairs = entity.in_s3.repairs if entity.in_s3 else None
         if repairs and repairs.by not in list_holders(entity):
-            place = spec.place("lifecycle", "entities", name, "kept_in", "repairs", "by")
+            place = spec.place_of_entity(name, "s3", "repairs", "by")
             message = f"The hints at {name}s are repaired by {repairs.by}, which does not hold a {name}."
             yield Finding(place, message, f"Name one of {', '.join(list_holders(entity))}.")
 
@@ -96,7 +96,7 @@ def check_settings_read(spec: Spec) -> Iterator[Finding]:
                     found = unread.setdefault(each.variable, ((name, *each.path), each.purpose, []))
                     found[2].append(reader)
     for variable, (path, purpose, readers) in unread.items():
-        place = spec.place("lifecycle", "entities", *path)
+        place = spec.place_of_entity(*path)
         names = format_list(list(dict.fromkeys(readers)))
         message = f"{purpose} is set by {variable}, which {names} does not read."
         yield Finding(place, message, f"Add it to 'read_by' of {variable} in environment.yaml.")

@@ -45,8 +45,6 @@ def iter_due_changes(entity: Entity) -> Iterator[DueChange]:
 
 def find_appliers(entity: Entity, actors: tuple[str, ...]) -> tuple[str, ...]:
     """Find who applies what actors do: they themselves, or the holder for one without the store."""
-    if entity.kept_in is None:
-        return actors
     holders = (entity.held_by, *entity.shared_with)
     return tuple(dict.fromkeys(each if each in holders else entity.held_by for each in actors))
 

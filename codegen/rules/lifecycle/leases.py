@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from codegen.language.lifecycle import Entity, Transition
-from codegen.language.s3_persistence import KeptInS3
+from codegen.language.storage.layouts import KeptInS3
 from codegen.language.types import MessageField
 from codegen.rules.lifecycle.entity_changes import is_variable, iter_changes
 from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
@@ -31,7 +31,7 @@ _READ_ONLY = ("count", "less", "oldest_by", "renewed", "trace", "seconds", "limi
 )
 def check_lease_state(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        if (lease := entity.lease) is None or entity.kept_in is None:
+        if (lease := entity.lease) is None:
             continue
         place = spec.place("lifecycle", "entities", name, "lease", "state")
         sources = {edge.from_ for edge in entity.transitions.values()}
@@ -85,12 +85,10 @@ def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[
 
     None means that it may be optional or not.
     """
-    if entity.kept_in is None:
-        return
     if entity.revision:
         yield ("revision",), "The number of writes", entity.revision, COUNTERS, False
-    if persistence := entity.in_redis:
-        yield ("kept_in", "sequence"), "The number of changes", persistence.sequence, COUNTERS, False
+    if (persistence := entity.in_redis) and persistence.sequence:
+        yield ("redis", "sequence"), "The number of changes", persistence.sequence, COUNTERS, False
     yield from _iter_read_fields(entity)
     if bucket := entity.in_s3:
         yield from _iter_bucket_fields(bucket)
@@ -103,10 +101,12 @@ def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[
         if lease.expires:
             yield ("lease", "expires"), "The end of the lease", lease.expires, ("timestamp",), True
         yield ("lease", "fence"), "The fence", lease.fence, COUNTERS, False
-        times = ("timestamp", "uint64") if entity.in_sql else ("timestamp",)
+        # Keys and hints with names of their own are in the order of a time that is always there.
+        is_named = entity.in_s3 is not None or bool(entity.in_redis and entity.in_redis.hash)
+        times = ("timestamp",) if is_named else ("timestamp", "uint64")
         if lease.renewed:
             yield ("lease", "renewed"), "The time of the last sign", lease.renewed, times, False
-        yield ("lease", "oldest_by"), "The age", lease.oldest_by, times, None if entity.in_sql else False
+        yield ("lease", "oldest_by"), "The age", lease.oldest_by, times, False if is_named else None
     for edge, row in entity.transitions.items():
         path = ("transitions", edge)
         if row.increment:
@@ -145,19 +145,20 @@ def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[
 def _iter_bucket_fields(
     persistence: KeptInS3,
 ) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
-    yield ("kept_in", "revision"), "The number of writes", persistence.revision, COUNTERS, False
+    if persistence.revision:
+        yield ("s3", "revision"), "The number of writes", persistence.revision, COUNTERS, False
     if persistence.shard:
-        yield ("kept_in", "shard", "field"), "The shard", persistence.shard.field, ("string",), False
+        yield ("s3", "shard", "field"), "The shard", persistence.shard.field, ("string",), False
     if persistence.schema_:
-        yield ("kept_in", "schema", "field"), "The layout", persistence.schema_.field, COUNTERS, False
+        yield ("s3", "schema", "field"), "The layout", persistence.schema_.field, COUNTERS, False
     if persistence.keyed_by:
-        yield ("kept_in", "keyed_by"), "What the key is made of", persistence.keyed_by, ("string",), True
+        yield ("s3", "keyed_by"), "What the key is made of", persistence.keyed_by, ("string",), True
 
 
 def _iter_read_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
     """Iterate over the fields that the store reads and others write."""
     if entity.in_redis and entity.in_redis.trace:
-        yield ("kept_in", "trace"), "The trace", entity.in_redis.trace, ("string",), None
+        yield ("redis", "trace"), "The trace", entity.in_redis.trace, ("string",), None
     if entity.lease and not is_variable(seconds := entity.lease.seconds):
         # A field without a value is filled in when the entity is created.
         filled = None if seconds in entity.create.defaults else False
@@ -172,7 +173,7 @@ def _iter_read_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[st
 def _check_field_type(
     spec: Spec, here: Path, subject: str, row: MessageField, types: tuple[str, ...], optional: bool | None
 ) -> Iterator[Finding]:
-    place = spec.place("lifecycle", "entities", *here)
+    place = spec.place_of_entity(*here)
     if is_other_type(spec, row, *types):
         kind = " or ".join(types) if len(types) <= len(COUNTERS) else "whole number"
         kind = "number" if types == _NUMBERS else kind
@@ -190,7 +191,7 @@ def _check_field_type(
     "A field that the engine keeps for a lease, a wait or a counter is also written by something else.",
     wrong="bake: {stamps: [oven_until]}  # and the lease expires by oven_until",
     right="bake: {stamps: [changed_at]}",
-    needs=("lifecycle", "types"),
+    needs=("lifecycle", "storage", "types"),
 )
 def check_written_once(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
@@ -203,7 +204,7 @@ def check_written_once(spec: Spec) -> Iterator[Finding]:
             if {owned.get(field), purpose} == {"the fence", _COUNTER}:
                 continue  # A fence may rise once more when the lease is lost.
             if (other := owned.setdefault(field, purpose)) != purpose:
-                place = spec.place("lifecycle", "entities", name, *path)
+                place = spec.place_of_entity(name, *path)
                 message = f"'{field}' of a {name} is {purpose}, and it is {other} already."
                 yield Finding(place, message, "Use a field of its own for each.")
         del owned[entity.key], owned[entity.status]

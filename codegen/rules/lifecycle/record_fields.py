@@ -143,7 +143,7 @@ def check_listing_order(spec: Spec) -> Iterator[Finding]:
 )
 def check_takes(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
-        kinds = (*_TEXTS, *_AS_TEXT) if entity.kept_in else _TEXTS
+        kinds = (*_TEXTS, *_AS_TEXT)
         for where, edge, row in iter_changes(entity):
             ref = (row.via if isinstance(row, Transition) else None) or entity.driven_by or ""
             request = get_request_fields(spec, ref)
@@ -156,7 +156,7 @@ def check_takes(spec: Spec) -> Iterator[Finding]:
                 elif request is not None and is_other_type(spec, request[take.from_], *_TEXTS):
                     message = f"'{edge}' takes '{take.from_}', which is of type {request[take.from_].type}."
                     yield Finding(place, message, "Take a string.")
-                elif target not in record and entity.kept_in:
+                elif target not in record:
                     lack = f"which {entity.record} does not have"
                     key = spec.place("lifecycle", *path, key=True)
                     yield from report_unknown(
@@ -182,5 +182,5 @@ def report_unknown_field(
     spec: Spec, path: Path, entity: Entity, field: str, record: Mapping[str, MessageField], subject: str
 ) -> Iterator[Finding]:
     """Report a field that the record does not have; the path begins with the name of the entity."""
-    place, lack = spec.place("lifecycle", "entities", *path), f"which {entity.record} does not have"
+    place, lack = spec.place_of_entity(*path), f"which {entity.record} does not have"
     yield from report_unknown(spec, place, subject, field, record, lack)

@@ -25,7 +25,7 @@ def check_states_exist(spec: Spec) -> Iterator[Finding]:
             continue
         states = [value for value, row in enum.values.items() if row.number]
         for path, state in _iter_named_states(entity):
-            place = spec.place("lifecycle", "entities", name, *path)
+            place = spec.place_of_entity(name, *path)
             yield from report_unknown(
                 spec, place, f"A {name} has the state", state, states, "which is none of its states"
             )
@@ -186,15 +186,16 @@ def _iter_named_states(entity: Entity) -> Iterator[tuple[Path, str]]:
         yield ("transitions", name, "to"), edge.to
     for name, update in entity.updates.items():
         yield from ((("updates", name, "in", index), state) for index, state in enumerate(update.in_))
-    indexed: dict[str, tuple[str, ...]] = {}
-    if persistence := entity.in_redis or entity.in_sql or entity.in_s3:
-        indexed = {name: row.in_ for name, row in persistence.indexes.items()}
-    for name, states in indexed.items():
-        path = ("kept_in", "indexes", name, "in")
+    indexed: list[tuple[Path, tuple[str, ...]]] = [
+        (("indexes", name, "in"), row.in_) for name, row in entity.indexes.items()
+    ]
+    hints = entity.in_s3.indexes if entity.in_s3 else {}
+    indexed += [(("s3", "indexes", name, "in"), row.in_) for name, row in hints.items()]
+    for path, states in indexed:
         yield from (((*path, index), state) for index, state in enumerate(states))
     if entity.in_s3 and entity.in_s3.retires:
         for index, state in enumerate(entity.in_s3.retires.in_):
-            yield ("kept_in", "retires", "in", index), state
+            yield ("s3", "retires", "in", index), state
 
 
 def _iter_actions(spec: Spec) -> Iterator[tuple[Path, str, tuple[str, ...]]]:

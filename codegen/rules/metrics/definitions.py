@@ -103,7 +103,7 @@ def check_counted_changes(spec: Spec) -> Iterator[Finding]:
                 yield from report_unknown(spec, place, subject, change, known, f"and there is no {title}")
             elif entity.in_redis is None or entity.in_redis.metrics is None:
                 message = f"{subject} '{change}', and nothing says where scripts count that."
-                yield Finding(place, message, f"Say 'kept_in: {{store: redis, metrics: …}}' of {title}.")
+                yield Finding(place, message, f"Name {title} and 'metrics' below 'redis' in storage.yaml.")
             else:
                 known = [f"{title}.{each}" for each in list_countable_changes(entity)]
                 yield from report_unknown(spec, place, subject, change, known, "which never happens")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from codegen.language.leases import Holder, Index, Lease
 from codegen.language.lifecycle import Entity
-from codegen.language.persistence import Holder, Index, Lease
 from codegen.rules.lifecycle.record_fields import report_unknown_field
 from codegen.rules.lifecycle.references import find_status_enum
 from codegen.rules.lookup import RANGES, format_list, get_fields, is_other_type
 from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.rules.storage.indexes import LIST
-from codegen.rules.storage.redis_keys import placeholders
 from codegen.source.spec import Spec, field_enum
 from codegen.source.yaml_reader import Path
 
@@ -51,9 +50,9 @@ def bad_claim(spec: Spec) -> Iterator[Finding]:
 
 def _lost_when_renewed(spec: Spec, name: str, lease: Lease, indexes: dict[str, Index]) -> Iterator[Finding]:
     for title, index in indexes.items():
-        if index.score == lease.expires and (named := placeholders(index.key)):
-            place = spec.place("lifecycle", "entities", name, "kept_in", "indexes", title, "key")
-            message = f"'{title}' has the ends of leases apart by '{named[0]}', where none could be renewed."
+        if index.score == lease.expires and index.by:
+            place = spec.place("lifecycle", "entities", name, "indexes", title, "by")
+            message = f"'{title}' has the ends of leases apart by '{index.by}', where none could be renewed."
             yield Finding(place, message, "Have them in one index.")
 
 
@@ -79,24 +78,22 @@ def bad_order_of_service(spec: Spec) -> Iterator[Finding]:
         if (index := indexes.get(lease.index or "")) is None:
             continue
         record = get_fields(spec, entity.record) or {}
-        named = [field for field in placeholders(index.key) if field in record]
-        enum = field_enum(spec, record[named[0]]) if named else None
+        enum = field_enum(spec, record[index.by]) if index.by and index.by in record else None
         values = [value for value, row in enum.values.items() if row.number] if enum else []
         path = ("entities", name, "lease")
-        for word in ("claim_order", "paused") if not values else ():
-            if getattr(lease, word):
-                place = spec.place("lifecycle", *path, word, key=True)
-                message = f"'{word}' goes by the enum in the key of '{lease.index}', which has none."
-                yield Finding(place, message, f"Remove '{word}', or keep the index apart by an enum.")
+        if lease.claim_order and not values:
+            place = spec.place("lifecycle", *path, "claim_order", key=True)
+            message = f"'claim_order' goes by the enum of '{lease.index}', which has none."
+            yield Finding(place, message, "Remove 'claim_order', or say 'by' of the index with an enum.")
         for position, value in enumerate(lease.claim_order if values else ()):
             place = spec.place("lifecycle", *path, "claim_order", position)
-            lack = f"which is no value of '{named[0]}'"
+            lack = f"which is no value of '{index.by}'"
             yield from report_unknown(spec, place, f"'{lease.index}' is served by", value, values, lack)
         left_out = [value for value in values if value not in lease.claim_order]
         if left_out and set(lease.claim_order) <= set(values):
             place = spec.place("lifecycle", *path, "claim_order" if lease.claim_order else "index", key=True)
             message = f"Nobody is ever given a {name} of {format_list(left_out)}."
-            yield Finding(place, message, f"Say all values of '{named[0]}' in 'claim_order'.")
+            yield Finding(place, message, f"Say all values of '{index.by}' in 'claim_order'.")
 
 
 @rule(
@@ -122,20 +119,12 @@ def bad_holder(spec: Spec) -> Iterator[Finding]:
             spec.lifecycle.entities,
             "which is no entity",
         )
-        if other and _server(other) != _server(entity):
-            message = f"A {name} is booked on a {holder.entity}, which is not kept in the same place."
-            yield Finding(place, message, "One step reads both, so both have the same store and address.")
         if other:
             yield from _states_of_holder(spec, path, other, holder)
             yield from _fields_of_holder(spec, (name, "lease", "holder"), entity, other, holder)
         if holder.booked and entity.in_redis:
             yield from _booking(spec, path, lease, holder, indexes)
         yield from _parts(spec, path, entity, lease, holder)
-
-
-def _server(entity: Entity) -> tuple[str, ...]:
-    """Where an entity is kept: the store, and the variables that say where it is."""
-    return (entity.kept_in.store, *entity.kept_in.variables[:2]) if entity.kept_in else ()
 
 
 def _states_of_holder(spec: Spec, path: Path, other: Entity, holder: Holder) -> Iterator[Finding]:
@@ -180,22 +169,22 @@ def _booking(
         spec, place, "Leases are booked in", holder.booked, indexes, "which is no index"
     )
     if booked := indexes.get(holder.booked):
-        fits = booked.score is None and placeholders(booked.key) == [lease.owner]
+        fits = booked.score is None and booked.by == lease.owner
         if not fits or booked.in_ != (lease.state,) or booked.only_if or booked.only_unless:
             message = (
                 f"Leases are booked in '{holder.booked}', which is no plain set of each '{lease.owner}'."
             )
-            hint = f"It has '{{{lease.owner}}}' in its key, 'in: [{lease.state}]' and no score."
+            hint = f"It has 'by: {lease.owner}', 'in: [{lease.state}]' and no score."
             yield Finding(place, message, hint)
 
 
 def _parts(spec: Spec, path: Path, entity: Entity, lease: Lease, holder: Holder) -> Iterator[Finding]:
-    source = entity.in_redis.indexes.get(lease.index or "") if entity.in_redis else None
+    source = entity.indexes.get(lease.index or "") if entity.in_redis else None
     row = (get_fields(spec, entity.record) or {}).get(holder.needs)
-    if source and row and row.type == LIST and (not source.parts or source.parts.by != holder.needs):
+    if source and row and row.type == LIST and source.needs != holder.needs:
         place = spec.place("lifecycle", *path, "needs")
         message = f"Who takes from '{lease.index}' must offer '{holder.needs}', by which it has no parts."
-        yield Finding(place, message, f"Say 'parts: {{by: {holder.needs}, …}}' of the index.")
+        yield Finding(place, message, f"Say 'needs: {holder.needs}' of the index.")
 
 
 @rule(
@@ -224,6 +213,5 @@ def bad_hindrance(spec: Spec) -> Iterator[Finding]:
 def _leased(spec: Spec) -> Iterator[tuple[str, Entity, Lease, dict[str, Index]]]:
     """Iterate over the leased entities, with the indexes of the spec that claims may go by."""
     for name, entity in spec.lifecycle.entities.items():
-        if entity.kept_in and entity.lease:
-            kept = entity.in_redis or entity.in_sql
-            yield name, entity, entity.lease, kept.indexes if kept else {}
+        if entity.lease:
+            yield name, entity, entity.lease, entity.indexes

@@ -76,7 +76,7 @@ def bad_choice(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         plain = [(row.from_, row.to) for row in entity.transitions.values() if not row.by_name]
         for edge, row in entity.transitions.items():
-            if entity.kept_in and row.by_name and (row.from_, row.to) not in plain:
+            if row.by_name and (row.from_, row.to) not in plain:
                 place = spec.place("lifecycle", "entities", name, "transitions", edge, "by_name", key=True)
                 message = f"'{edge}' is taken by its name, and no other leads from {row.from_} to {row.to}."
                 yield Finding(place, message, "Remove 'by_name'.")
@@ -115,16 +115,14 @@ def bad_switch(spec: Spec) -> Iterator[Finding]:
     variables = spec.environment.variables
     for name, entity, _, kept in in_buckets(spec):
         wanted: list[tuple[Path, str, str | None, str]] = [
-            (("kept_in", "unversioned"), "Whether versions are needed", kept.unversioned, "bool")
+            (("s3", "unversioned"), "Whether versions are needed", kept.unversioned, "bool")
         ]
         if kept.polls:
-            wanted.append(
-                (("kept_in", "polls", "mode"), "Where they are looked for", kept.polls.mode, "choice")
-            )
+            wanted.append((("s3", "polls", "mode"), "Where they are looked for", kept.polls.mode, "choice"))
         for path, what, variable, kind in wanted:
             if variable is None:
                 continue
-            place, row = spec.place("lifecycle", "entities", name, *path), variables.get(variable)
+            place, row = spec.place_of_entity(name, *path), variables.get(variable)
             subject, fitting = f"{what} is in", [each for each, row in variables.items() if row.type == kind]
             if row is None:
                 yield from report_unknown(spec, place, subject, variable, fitting)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from codegen.diagnostics import Place
+from codegen.language.leases import Index
 from codegen.language.lifecycle import Entity
-from codegen.language.persistence import Index
 from codegen.language.types import MessageField
 from codegen.rules.lifecycle.entity_changes import DueChange, iter_due_changes
 from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
 from codegen.rules.lifecycle.references import find_status_enum
 from codegen.rules.lookup import format_list, is_other_type
 from codegen.rules.rule import Finding, report_unknown, rule
-from codegen.rules.storage.redis_keys import placeholders
-from codegen.source.spec import Spec
+from codegen.source.spec import Spec, field_enum
 
 LIST = "repeated string"
 
@@ -28,43 +28,52 @@ LIST = "repeated string"
 def bad_index(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
         yield from _parts_twice(spec, name, entity)
-        kept = entity.in_redis or entity.in_sql
-        for title, index in kept.indexes.items() if kept else ():
+        for title, index in entity.indexes.items():
             for word, field in _fields(index):
-                here = (name, "kept_in", "indexes", title, *word)
+                here = (name, "indexes", title, word)
                 place, subject = spec.place("lifecycle", "entities", *here), f"The index '{title}' goes by"
                 if field not in record:
                     yield from report_unknown_field(spec, here, entity, field, record, subject)
-                elif word[-1] in ("only_if", "only_unless"):
+                elif word == "by":
+                    yield from _check_by(place, subject, entity, field, is_enum=_is_enum(spec, record[field]))
+                elif word in ("only_if", "only_unless"):
                     if not record[field].optional:
                         message = f"{subject} whether '{field}' is set, which it always is."
                         yield Finding(place, message, "Name an optional field.")
-                elif is_other_type(spec, record[field], wanted := LIST if word[-1] == "by" else "timestamp"):
+                elif is_other_type(spec, record[field], wanted := LIST if word == "needs" else "timestamp"):
                     message = f"{subject} '{field}', which is of type {record[field].type}."
                     yield Finding(place, message, f"Name a {wanted}.")
-                elif word == ("score",) and (state := _unset_in(entity, record, index, field)):
+                elif word == "score" and (state := _unset_in(entity, record, index, field)):
                     message = f"{subject} '{field}', which may be unset in {state}."
                     hint = f"Say 'only_if: {field}', or let every way into {state} stamp it."
                     yield Finding(place, message, hint)
 
 
 def _parts_twice(spec: Spec, name: str, entity: Entity) -> Iterator[Finding]:
-    indexes = entity.in_redis.indexes if entity.in_redis else {}
-    first, *others = [title for title, index in indexes.items() if index.parts] or [""]
+    indexes = entity.indexes
+    first, *others = [title for title, index in indexes.items() if index.needs] or [""]
     for title in others:
-        place = spec.place("lifecycle", "entities", name, "kept_in", "indexes", title, "parts", key=True)
-        message = f"The index '{title}' has parts, and so has '{first}'."
+        place = spec.place("lifecycle", "entities", name, "indexes", title, "needs", key=True)
+        message = f"The index '{title}' has parts by needs, and so has '{first}'."
         yield Finding(place, message, "Leave them to the one from which leases are taken.")
 
 
-def _fields(index: Index) -> Iterator[tuple[tuple[str, ...], str]]:
-    named = {
-        ("score",): index.score,
-        ("only_if",): index.only_if,
-        ("only_unless",): index.only_unless,
-        ("parts", "by"): index.parts.by if index.parts else None,
-    }
-    yield from ((word, field) for word, field in named.items() if field)
+def _fields(index: Index) -> Iterator[tuple[str, str]]:
+    for word in ("by", "score", "only_if", "only_unless", "needs"):
+        if field := getattr(index, word):
+            yield word, field
+
+
+def _is_enum(spec: Spec, row: MessageField) -> bool:
+    return field_enum(spec, row) is not None
+
+
+def _check_by(place: Place, subject: str, entity: Entity, field: str, *, is_enum: bool) -> Iterator[Finding]:
+    """Check that the values by which an index has sets are known to whoever looks into it."""
+    owner = entity.lease.owner if entity.lease else None
+    if not is_enum and field != owner:
+        message = f"{subject} '{field}', which is neither an enum nor the owner of the lease."
+        yield Finding(place, message, "Name an enum of the record, or the owner.")
 
 
 def _unset_in(entity: Entity, record: Mapping[str, MessageField], index: Index, field: str) -> str | None:
@@ -93,7 +102,7 @@ def is_set_in(entity: Entity, field: str, state: str) -> bool:
 )
 def not_found_by_clock(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        for each in iter_due_changes(entity) if entity.kept_in else ():
+        for each in iter_due_changes(entity):
             place = spec.place("lifecycle", "entities", name, *each.path, key=isinstance(each.path[-1], str))
             subject, due = f"'{each.name}'", each.due
             if due.at and due.holder_in:
@@ -136,9 +145,9 @@ def has_listing(spec: Spec, entity: Entity) -> bool:
     """Whether an index has every entity by its state, in some order."""
     enum = spec.enums.get(find_status_enum(spec, entity))
     states = {value for value, row in enum.values.items() if row.number} if enum else set[str]()
-    for index in entity.in_redis.indexes.values() if entity.in_redis else ():
+    for index in entity.indexes.values():
         whole = states <= set(index.in_) and not index.only_if and not index.only_unless
-        if whole and index.score is not None and placeholders(index.key) == [entity.status]:
+        if whole and index.score is not None and index.by == entity.status:
             return True
     return False
 
@@ -155,9 +164,12 @@ def bad_writer(spec: Spec) -> Iterator[Finding]:
         box = entity.in_redis.outbox if entity.in_redis else None
         if box is None:
             continue
-        place = spec.place("lifecycle", "entities", name, "kept_in", "outbox", "by")
+        place = spec.place_of_entity(name, "redis", "outbox", "by")
         subject, known = f"The history of a {name} is written by", spec.services.components
         yield from report_unknown(spec, place, subject, box.by, known, "which is no component")
+        if entity.in_redis and not entity.in_redis.sequence:
+            message = f"The history of a {name} is in the order of its changes, and nothing counts them."
+            yield Finding(place, message, "Name a number of the record by 'sequence'.")
         holders = (entity.held_by, *entity.shared_with)
         if box.by in known and box.by not in holders:
             message = f"{subject} {box.by}, which does not hold one."

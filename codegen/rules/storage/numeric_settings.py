@@ -23,8 +23,6 @@ class NumericSetting(NamedTuple):
 
 def iter_numeric_settings(entity: Entity) -> Iterator[NumericSetting]:
     """Iterate over all numeric settings of an entity."""
-    if entity.kept_in is None:
-        return
     if (lease := entity.lease) and is_variable(lease.seconds):
         claimers = [
             actor for edge in entity.transitions.values() if edge.to == lease.state for actor in edge.by
@@ -60,8 +58,8 @@ def iter_numeric_settings(entity: Entity) -> Iterator[NumericSetting]:
             )
         if due.batch:
             yield NumericSetting((*each.path, "batch"), f"The batch of '{name}'", due.batch, "int", (due.by,))
+    yield from _iter_word_settings(entity)
     yield from _iter_redis_settings(entity)
-    yield from _iter_sql_settings(entity)
     yield from _iter_bucket_settings(entity)
 
 
@@ -69,7 +67,7 @@ def _iter_bucket_settings(entity: Entity) -> Iterator[NumericSetting]:
     if (persistence := entity.in_s3) is None:
         return
     if persistence.skew:
-        path: Path = ("kept_in", "skew")
+        path: Path = ("s3", "skew")
         yield NumericSetting(
             path, "How much clocks may differ", persistence.skew, "int", list_holders(entity)
         )
@@ -78,27 +76,23 @@ def _iter_bucket_settings(entity: Entity) -> Iterator[NumericSetting]:
             each for row in entity.transitions.values() if row.to == entity.lease.state for each in row.by
         )
         for word, variable in (("page", polls.page), ("scan_page", polls.scan_page)):
-            path = ("kept_in", "polls", word)
+            path = ("s3", "polls", word)
             yield NumericSetting(
                 path, "The length of a listing", variable, "int", find_appliers(entity, claimers)
             )
     if repairs := persistence.repairs:
-        path = ("kept_in", "repairs")
+        path = ("s3", "repairs")
         yield NumericSetting((*path, "every"), "The pace of repairs", repairs.every, "number", (repairs.by,))
         yield NumericSetting((*path, "page"), "The length of a listing", repairs.page, "int", (repairs.by,))
 
 
-def _iter_sql_settings(entity: Entity) -> Iterator[NumericSetting]:
-    if (persistence := entity.in_sql) is None:
-        return
+def _iter_word_settings(entity: Entity) -> Iterator[NumericSetting]:
     creators = find_appliers(entity, entity.create.by)
-    if persistence.expires:
-        path: Path = ("kept_in", "expires")
-        yield NumericSetting(
-            path, "How long ended ones are kept", persistence.expires, "number", list_holders(entity)
-        )
-    for field, variable in persistence.unique_for.items():
-        path = ("kept_in", "unique_for", field)
+    if entity.expires:
+        purpose = "How long ended ones are kept"
+        yield NumericSetting(("expires",), purpose, entity.expires, "number", list_holders(entity))
+    for field, variable in entity.unique_for.items():
+        path: Path = ("unique_for", field)
         yield NumericSetting(path, f"The memory of '{field}'", variable, "number", creators)
     yield from _iter_creation_settings(entity, creators)
 
@@ -106,24 +100,15 @@ def _iter_sql_settings(entity: Entity) -> Iterator[NumericSetting]:
 def _iter_redis_settings(entity: Entity) -> Iterator[NumericSetting]:
     if (persistence := entity.in_redis) is None:
         return
-    creators = find_appliers(entity, entity.create.by)
-    if persistence.expires:
-        path: Path = ("kept_in", "expires")
-        yield NumericSetting(
-            path, "How long ended ones are kept", persistence.expires, "number", list_holders(entity)
-        )
     if persistence.replicas:
-        path = ("kept_in", "replicas")
+        path: Path = ("redis", "replicas")
+        creators = find_appliers(entity, entity.create.by)
         yield NumericSetting(path, "How many replicas have a new one", persistence.replicas, "int", creators)
     if persistence.outbox and persistence.outbox.expires:
-        path = ("kept_in", "outbox", "expires")
+        path = ("redis", "outbox", "expires")
         yield NumericSetting(
             path, "How long history is kept", persistence.outbox.expires, "number", (persistence.outbox.by,)
         )
-    for field, row in persistence.unique.items():
-        path = ("kept_in", "unique", field, "seconds")
-        yield NumericSetting(path, f"The memory of '{field}'", row.seconds, "number", creators)
-    yield from _iter_creation_settings(entity, creators)
 
 
 def _iter_creation_settings(entity: Entity, creators: tuple[str, ...]) -> Iterator[NumericSetting]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from codegen.diagnostics import Place
 from codegen.language.lifecycle import Entity
+from codegen.language.storage.layouts import KeptInRedis, KeptInS3, lay_out
 from codegen.rules.lifecycle.record_fields import iter_records
 from codegen.rules.lifecycle.references import find_status_enum, list_holders
 from codegen.rules.lookup import format_list, is_other_type
@@ -34,7 +35,7 @@ def check_store_access(spec: Spec) -> Iterator[Finding]:
             for edge, row in entity.transitions.items()
         ]
         acts += [(("updates", update), update, row.by, None) for update, row in entity.updates.items()]
-        if entity.kept_in and entity.delete:
+        if entity.delete:
             acts.append((("delete",), "delete", entity.delete.by, entity.delete.via))
         without_access: dict[str, list[tuple[Path, str]]] = {}
         for path, what, actors, via in acts:
@@ -59,34 +60,34 @@ def _has_store_access(spec: Spec, entity: Entity, actor: str) -> bool:
     }
     if entity.in_s3 and spec.system.page and actor == spec.system.page.principal:
         return True
-    is_called = entity.kept_in is not None and not called.isdisjoint(list_holders(entity))
-    return is_called or actor in list_holders(entity)
+    return not called.isdisjoint(list_holders(entity)) or actor in list_holders(entity)
 
 
 @rule(
     "E226",
     "The server of an entity is found by something that is no URL, or that a holder does not read.",
-    wrong="kept_in: {store: postgres, url: SHOP_PORT, table: orders, history: order_changes}",
-    right="kept_in: {store: postgres, url: SHOP_DATABASE, table: orders, history: order_changes}",
+    wrong="postgres: {url: SHOP_PORT}",
+    right="postgres: {url: SHOP_DATABASE}",
     needs=("environment", "services", "lifecycle"),
     spreads=True,
 )
 def check_store_locations(spec: Spec) -> Iterator[Finding]:
+    wrong = set[Place]()
     for name, entity in spec.lifecycle.entities.items():
         for path, what, variable, kind, readers, may_be_unset in iter_store_settings(name, entity):
-            place, row = (
-                spec.place("lifecycle", "entities", name, *path),
-                spec.environment.variables.get(variable),
-            )
+            place, row = spec.place_of_entity(name, *path), spec.environment.variables.get(variable)
             if row is None:
                 known = [each for each, other in spec.environment.variables.items() if other.type == kind]
                 yield from report_unknown(spec, place, what, variable, known)
                 continue
             known = [each for each in readers if each in spec.services.components]
             not_reading = [each for each in known if row.read_by != "everyone" and each not in row.read_by]
-            if row.type != kind:
+            if row.type != kind and place not in wrong:
+                wrong.add(place)  # Entities of one engine share it.
                 message = f"{what} {variable}, which is of type {row.type}."
                 yield Finding(place, message, f"Name a variable of type {kind}.")
+            elif row.type != kind:
+                continue
             elif not_reading:
                 message = f"{what} {variable}, which {format_list(not_reading)} does not read."
                 yield Finding(place, message, f"Add it to 'read_by' of {variable} in environment.yaml.")
@@ -112,65 +113,64 @@ def iter_store_settings(name: str, entity: Entity) -> Iterator[StoreSetting]:
     """Iterate over the variables with the location of the store of an entity."""
     everyone = list_holders(entity)
     if server := entity.in_postgres or entity.in_redis:
-        yield StoreSetting(("kept_in", "url"), f"The server of a {name} is at", server.url, "url", everyone)
+        yield StoreSetting(
+            (server.store, "url"), f"The server of a {name} is at", server.url, "url", everyone
+        )
     if file := entity.in_sqlite:
         yield StoreSetting(
-            ("kept_in", "path"), f"The file of a {name} is at", file.path, "data_path", everyone
+            ("sqlite", "path"), f"The file of a {name} is at", file.path, "data_path", everyone
         )
-    if bucket := entity.in_s3:
+    if isinstance(bucket := entity.kept_in, KeptInS3):
         what = f"The store of a {name} is at"
-        yield StoreSetting(("kept_in", "endpoint"), what, bucket.endpoint, "url", everyone, may_be_unset=True)
+        yield StoreSetting(("s3", "endpoint"), what, bucket.endpoint, "url", everyone, may_be_unset=True)
+        yield StoreSetting(("s3", "bucket"), f"The bucket of a {name} is", bucket.bucket, "string", everyone)
+        yield StoreSetting(("s3", "region"), f"The region of a {name} is", bucket.region, "string", everyone)
+    persistence = entity.kept_in
+    if isinstance(persistence, KeptInRedis | KeptInS3) and persistence.prefix:
+        what, unset = f"The keys of a {name} begin with", isinstance(persistence, KeptInS3)
         yield StoreSetting(
-            ("kept_in", "bucket"), f"The bucket of a {name} is", bucket.bucket, "string", everyone
-        )
-        yield StoreSetting(
-            ("kept_in", "region"), f"The region of a {name} is", bucket.region, "string", everyone
-        )
-    if (persistence := entity.in_redis or entity.in_s3) and persistence.prefix:
-        what, unset = f"The keys of a {name} begin with", entity.in_s3 is not None
-        yield StoreSetting(
-            ("kept_in", "prefix"), what, persistence.prefix, "string", everyone, may_be_unset=unset
+            (persistence.store, "prefix"), what, persistence.prefix, "string", everyone, may_be_unset=unset
         )
     if entity.in_redis and (box := entity.in_redis.outbox):
         readers = tuple(dict.fromkeys((entity.held_by, box.by)))
         yield StoreSetting(
-            ("kept_in", "outbox", "url"), f"The history of a {name} is at", box.url, "url", readers
+            ("redis", "outbox", "url"), f"The history of a {name} is at", box.url, "url", readers
         )
 
 
 @rule(
     "E227",
     "Two things are kept in the same table.",
-    wrong="kept_in: {table: orders, history: orders}",
-    right="kept_in: {table: orders, history: order_changes}",
+    wrong="order: {table: orders, history: orders}",
+    right="order: {table: orders, history: order_changes}",
 )
 def check_tables_unique(spec: Spec) -> Iterator[Finding]:
-    first: dict[str, str] = {}
-    for name, entity in spec.lifecycle.entities.items():
-        for path, table in _iter_tables(entity):
-            what = f"the {_TABLES[path[-1]]} of a {name}"
-            if (other := first.setdefault(table, what)) != what:
-                place = spec.place("lifecycle", "entities", name, *path)
-                yield Finding(
-                    place, f"'{table}' is {what}, and it is {other} already.", "Choose another name."
-                )
+    for engine in ("postgres", "sqlite", "redis"):
+        first: dict[str, str] = {}
+        for name, entity in spec.lifecycle.entities.items():
+            layout = lay_out(engine, name, entity, spec.storage, spec.environment.variables)
+            for path, table in _iter_tables(entity.laid_out(layout)):
+                what = f"the {_TABLES[path[-1]]} of a {name}"
+                if (other := first.setdefault(table, what)) != what:
+                    place = spec.place_of_entity(name, engine, *path)
+                    message = f"'{table}' is {what}, and it is {other} already."
+                    yield Finding(place, message, "Choose another name in storage.yaml.")
 
 
 def _iter_tables(entity: Entity) -> Iterator[tuple[tuple[str, ...], str]]:
     if persistence := entity.in_sql:
-        yield ("kept_in", "table"), persistence.table
-        if persistence.history:
-            yield ("kept_in", "history"), persistence.history
+        yield ("table",), persistence.table
+        yield ("history",), persistence.history
     if entity.in_redis and (box := entity.in_redis.outbox):
-        yield ("kept_in", "outbox", "table"), box.table
-        yield ("kept_in", "outbox", "ended"), box.ended
+        yield ("outbox", "table"), box.table
+        yield ("outbox", "ended"), box.ended
 
 
 @rule(
     "E228",
     "What no two entities may share is no field of the record that can be compared.",
-    wrong="kept_in: {unique: [recipe]}  # which is json",
-    right="kept_in: {unique: [number]}",
+    wrong="unique: [recipe]  # which is json",
+    right="unique: [number]",
 )
 def check_unique_fields(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
@@ -178,26 +178,16 @@ def check_unique_fields(spec: Spec) -> Iterator[Finding]:
             if field not in record:
                 lack = f"which {entity.record} does not have"
                 yield from report_unknown(spec, place, f"No two {name}s share", field, record, lack)
-            elif entity.in_redis and is_other_type(spec, record[field], "string"):
-                message = f"No two {name}s share '{field}', which is of type {record[field].type}."
-                yield Finding(place, message, "Name a string.")
-            elif entity.in_redis:
-                continue
             elif is_other_type(spec, record[field], *(set(SCALARS) - {"json", "bytes"})):
                 message = f"No two {name}s share '{field}', which is of type {record[field].type}."
                 yield Finding(place, message, "Name a text, a number or a time.")
 
 
 def _iter_unique_fields(spec: Spec, name: str, entity: Entity) -> Iterator[tuple[str, Place]]:
-    path = ("entities", name, "kept_in", "unique")
-    if persistence := entity.in_sql:
-        for index, field in enumerate(persistence.unique):
-            yield field, spec.place("lifecycle", *path, index)
-        for field in persistence.unique_for:
-            yield field, spec.place("lifecycle", "entities", name, "kept_in", "unique_for", field, key=True)
-    if entity.in_redis:
-        for field in entity.in_redis.unique:
-            yield field, spec.place("lifecycle", *path, field, key=True)
+    for index, field in enumerate(entity.unique):
+        yield field, spec.place("lifecycle", "entities", name, "unique", index)
+    for field in entity.unique_for:
+        yield field, spec.place("lifecycle", "entities", name, "unique_for", field, key=True)
 
 
 @rule(
@@ -208,9 +198,10 @@ def _iter_unique_fields(spec: Spec, name: str, entity: Entity) -> Iterator[tuple
 )
 def check_columns(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in iter_records(spec):
-        if entity.kept_in is None:
+        if not spec.is_stored:
             continue
-        any_type = {row.type for row in record.values()} if not entity.in_redis else set()
+        is_named = entity.in_redis is not None and bool(entity.in_redis.hash)
+        any_type = set[str]() if is_named else {row.type for row in record.values()}
         path = ("types", spec.proto_of[entity.record], "messages", entity.record, "fields")
         for field, row in record.items():
             simple = {*SCALARS} - {"bytes"} | {"repeated string"}

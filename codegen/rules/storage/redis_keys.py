@@ -1,4 +1,4 @@
-"""Rules of lifecycle.yaml about the keys in Redis: what is in their names, and that no two are the same."""
+"""Rules of storage.yaml about the keys in Redis: what is in their names, and that no two are the same."""
 
 from __future__ import annotations
 
@@ -27,34 +27,35 @@ class Key(NamedTuple):
     what: str
     pattern: str
     fields: tuple[str, ...] = ()
-    is_index: bool = False
     is_shared: bool = False
 
 
 def keys_of(entity: Entity) -> Iterator[Key]:
     """All keys of an entity."""
-    if (kept := entity.in_redis) is None:
+    if (kept := entity.in_redis) is None or not kept.hash:
         return
-    yield Key(("kept_in", "hash"), "the hash", kept.hash, (entity.key,))
-    for field, row in kept.unique.items():
-        yield Key(("kept_in", "unique", field, "key"), f"the memory of '{field}'", row.key, (field,))
+    yield Key(("redis", "hash"), "the hash", kept.hash, (entity.key,))
+    for field, key in kept.unique_keys.items():
+        yield Key(("redis", "unique", field), f"the memory of '{field}'", key, (field,))
     for name, index in kept.indexes.items():
-        path = ("kept_in", "indexes", name)
-        yield Key((*path, "key"), f"the index '{name}'", index.key, is_index=True)
+        path = ("redis", "indexes", name)
+        by = entity.indexes[name].by
+        fields = (by,) if by else ()
+        yield Key((*path, "key"), f"the index '{name}'", index.key, fields)
         if index.parts:
-            fields = (*placeholders(index.key), SIGNATURE)
-            yield Key((*path, "parts", "key"), f"the parts of '{name}'", index.parts.key, fields)
+            fields = (*fields, SIGNATURE)
+            yield Key((*path, "parts"), f"the parts of '{name}'", index.parts.key, fields)
             known = index.parts.known
-            yield Key((*path, "parts", "known"), f"the known parts of '{name}'", known)
-            yield Key((*path, "parts", "known"), f"the version of the parts of '{name}'", f"{known}:version")
+            yield Key((*path, "known"), f"the known parts of '{name}'", known)
+            yield Key((*path, "known"), f"the version of the parts of '{name}'", f"{known}:version")
     if kept.wake_up:
-        yield Key(("kept_in", "wake_up"), "the channel", kept.wake_up)
+        yield Key(("redis", "wake_up"), "the channel", kept.wake_up)
     if kept.metrics:
-        yield Key(("kept_in", "metrics"), "the metrics", kept.metrics, is_shared=True)
+        yield Key(("redis", "metrics"), "the metrics", kept.metrics, is_shared=True)
     if kept.outbox:
-        yield Key(("kept_in", "outbox", "stream"), "the stream", kept.outbox.stream)
-    if (lease := entity.lease) and lease.paused:
-        yield Key(("lease", "paused"), "what is paused", lease.paused)
+        yield Key(("redis", "outbox", "stream"), "the stream", kept.outbox.stream)
+    if kept.paused:
+        yield Key(("redis", "paused"), "what is paused", kept.paused)
 
 
 def placeholders(pattern: str) -> list[str]:
@@ -65,23 +66,21 @@ def placeholders(pattern: str) -> list[str]:
 @rule(
     "E241",
     "The name of a key in Redis has a field that cannot be in it, or lacks one that must be.",
-    wrong='indexes: {waiting: {key: "yard:{colour}", …}}  # colour is a text',
-    right='indexes: {waiting: {key: "yard:{size}", …}}  # size is an enum',
+    wrong='indexes: {waiting: {key: "yard:{colour}"}}  # and the index is by size',
+    right='indexes: {waiting: {key: "yard:{size}"}}',
+    needs=("lifecycle",),
     spreads=True,
 )
 def bad_key(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in iter_records(spec):
+    for name, entity, record in iter_records(spec.in_engines["redis"]):
         for key in keys_of(entity):
-            place, here = spec.place("lifecycle", "entities", name, *key.path), (name, *key.path)
+            place, here = spec.place_of_entity(name, *key.path), (name, *key.path)
             named = placeholders(key.pattern)
-            fields = _finite(spec, entity, record) if key.is_index else list(key.fields)
+            fields = list(key.fields)
             subject = f"The key of {key.what} has"
             strange = [field for field in named if field not in fields]
             lacking = [field for field in key.fields if field not in named]
-            if strange and key.is_index and strange[0] in record:
-                message = f"{subject} '{strange[0]}', which is neither an enum nor the owner of the lease."
-                yield Finding(place, message, f"One of {format_list(fields)} can be in it.")
-            elif strange and key.is_index:
+            if strange and strange[0] not in (*record, SIGNATURE):
                 yield from report_unknown_field(spec, here, entity, strange[0], record, subject)
             elif strange:
                 hint = f"Only {format_list(fields)} can be in it." if fields else "It has no {…}."
@@ -89,17 +88,9 @@ def bad_key(spec: Spec) -> Iterator[Finding]:
             elif lacking:
                 message = f"The key of {key.what} lacks '{lacking[0]}', so all would share one key."
                 yield Finding(place, message, f"Add '{{{lacking[0]}}}' to it.")
-            elif len(named) > len(set(named)) or (key.is_index and len(named) > 1):
-                message = f"{subject} {format_list(named)}, and one is all that it can have."
-                if not key.is_index:
-                    message = f"{subject} '{max(named, key=named.count)}' twice."
+            elif len(named) > len(set(named)):
+                message = f"{subject} '{max(named, key=named.count)}' twice."
                 yield Finding(place, message, "Leave the others out.")
-
-
-def _finite(spec: Spec, entity: Entity, record: Mapping[str, MessageField]) -> list[str]:
-    """The fields by which an index can be kept apart: their values are known to whoever calls a script."""
-    enums = [field for field, row in record.items() if field_enum(spec, row) is not None]
-    return [*enums, *([entity.lease.owner] if entity.lease else [])]
 
 
 @rule(
@@ -107,12 +98,12 @@ def _finite(spec: Spec, entity: Entity, record: Mapping[str, MessageField]) -> l
     "Two things have the same key in Redis, or could have for some value of a field.",
     wrong='hash: "bikes:{plate}"\nindexes: {late: {key: "bikes:late", …}}',
     right='hash: "bikes:{plate}"\nindexes: {late: {key: "late_bikes", …}}',
-    needs=("lifecycle", "types"),
+    needs=("lifecycle", "storage", "types"),
 )
 def key_twice(spec: Spec) -> Iterator[Finding]:
     seen: dict[tuple[str, str | None], list[tuple[str, Key, Name]]] = {}
-    for name, entity, record in iter_records(spec):
-        if (kept := entity.in_redis) is None:
+    for name, entity, record in iter_records(spec.in_engines["redis"]):
+        if (kept := entity.in_redis) is None or not kept.hash:
             continue
         # Creation moments of one kind of entity never repeat; the engine has the last one there.
         clock = Key((), "the engine's clock", f"clock:{name}")
@@ -123,7 +114,7 @@ def key_twice(spec: Spec) -> Iterator[Finding]:
             for made in _names(spec, entity, record, key.pattern):
                 clash = next((each for each in others if _clash(key, made, each)), None)
                 if clash and key.path:
-                    place = spec.place("lifecycle", "entities", name, *key.path)
+                    place = spec.place_of_entity(name, *key.path)
                     other = f"{clash[1].what} of a {clash[0]}"
                     message = f"'{key.pattern}' is {key.what} of a {name}, and could be {other}."
                     yield Finding(place, message, "Choose another name.")

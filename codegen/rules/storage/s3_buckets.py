@@ -1,4 +1,4 @@
-"""Rules of lifecycle.yaml about entities in a bucket: their keys, hints at them, and what is kept apart."""
+"""Rules of storage.yaml about entities in a bucket: their keys, hints at them, and what is kept apart."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from codegen.language.lifecycle import Entity
-from codegen.language.s3_persistence import KeptInS3
+from codegen.language.storage.layouts import KeptInS3
 from codegen.language.types import MessageField
 from codegen.rules.lifecycle.entity_changes import iter_due_changes
 from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
@@ -35,7 +35,7 @@ class Pattern(NamedTuple):
 
 def in_buckets(spec: Spec) -> Iterator[tuple[str, Entity, Record, KeptInS3]]:
     """Every entity that a bucket keeps and whose record is known."""
-    for name, entity, record in iter_records(spec):
+    for name, entity, record in iter_records(spec.in_engines["s3"]):
         if entity.in_s3:
             yield name, entity, record, entity.in_s3
 
@@ -43,32 +43,32 @@ def in_buckets(spec: Spec) -> Iterator[tuple[str, Entity, Record, KeptInS3]]:
 def patterns(entity: Entity, record: Record, kept: KeptInS3) -> Iterator[Pattern]:
     """The keys of all objects of an entity."""
     part = (kept.shard.field,) if kept.shard else ()
-    yield Pattern(("kept_in", "object"), "an object", kept.object, (entity.key,), part)
+    yield Pattern(("s3", "object"), "an object", kept.object, (entity.key,), part)
     times = tuple(field for field, row in record.items() if row.type == "timestamp")
     for name, index in kept.indexes.items():
         what = f"a hint in '{name}'"
-        path: Path = ("kept_in", "indexes", name, "key")
+        path: Path = ("s3", "indexes", name, "key")
         yield Pattern(path, what, index.key, (entity.key,), (*part, *times))
     if large := kept.large:
         what = "what is kept apart"
-        yield Pattern(("kept_in", "large", "object"), what, large.object, (entity.key, FIELD), part)
+        yield Pattern(("s3", "large", "object"), what, large.object, (entity.key, FIELD), part)
     if kept.repairs and kept.repairs.mark:
-        yield Pattern(("kept_in", "repairs", "mark"), "the mark of repairs", kept.repairs.mark, (), ())
+        yield Pattern(("s3", "repairs", "mark"), "the mark of repairs", kept.repairs.mark, (), ())
 
 
 @rule(
     "E260",
     "The key of an object has a field that cannot be in it, or lacks one that must be.",
-    wrong='kept_in: {store: s3, object: "plants/{colour}.json", …}  # several have the same colour',
-    right='kept_in: {store: s3, object: "plants/{plant_id}.json", …}',
-    needs=("types",),
+    wrong='plant: {object: "plants/{colour}.json", …}  # several have the same colour',
+    right='plant: {object: "plants/{plant_id}.json", …}',
+    needs=("lifecycle", "types"),
     spreads=True,
 )
 def bad_object_key(spec: Spec) -> Iterator[Finding]:
     for name, entity, record, kept in in_buckets(spec):
         for pattern in patterns(entity, record, kept):
             here = (name, *pattern.path)
-            place, named = spec.place("lifecycle", "entities", *here), placeholders(pattern.key)
+            place, named = spec.place_of_entity(*here), placeholders(pattern.key)
             fields = [*pattern.must, *pattern.can]
             strange = [field for field in named if field not in fields]
             lacking = [field for field in pattern.must if field not in named]
@@ -97,7 +97,7 @@ def bad_object_key(spec: Spec) -> Iterator[Finding]:
     "Objects of two kinds begin with the same text, so one would be taken for the other.",
     wrong='object: "plants/{plant_id}.json"\nindexes: {dry: {key: "plants/{watered_at}/{plant_id}", …}}',
     right='object: "plants/{plant_id}.json"\nindexes: {dry: {key: "dry/{watered_at}/{plant_id}", …}}',
-    needs=("lifecycle", "types"),
+    needs=("lifecycle", "storage", "types"),
 )
 def folder_twice(spec: Spec) -> Iterator[Finding]:
     seen: dict[tuple[str | None, ...], dict[str, str]] = {}
@@ -107,7 +107,7 @@ def folder_twice(spec: Spec) -> Iterator[Finding]:
         for pattern in patterns(entity, record, kept):
             folder, what = pattern.key.partition("/")[0], f"{pattern.what} of a {name}"
             if (other := first.setdefault(folder, what)) != what:
-                place = spec.place("lifecycle", "entities", name, *pattern.path)
+                place = spec.place_of_entity(name, *pattern.path)
                 message = f"The key of {what} begins with '{folder}/', and so does that of {other}."
                 yield Finding(place, message, "Choose another beginning.")
 
@@ -115,24 +115,24 @@ def folder_twice(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E262",
     "Something is looked for by an index that does not exist, or that does not have it in its order.",
-    wrong="lease: {oldest_by: sown_at, …}\nkept_in: {polls: {index: watered, …}}  # by watered_at",
-    right="lease: {oldest_by: sown_at, …}\nkept_in: {polls: {index: sown, …}}  # by sown_at",
-    needs=("lifecycle", "types"),
+    wrong="lease: {oldest_by: sown_at, …}\npolls: {index: watered, …}  # by watered_at",
+    right="lease: {oldest_by: sown_at, …}\npolls: {index: sown, …}  # by sown_at",
+    needs=("lifecycle", "storage", "types"),
 )
 def bad_search(spec: Spec) -> Iterator[Finding]:
     for name, entity, record, kept in in_buckets(spec):
         if polls := kept.polls:
-            place = spec.place("lifecycle", "entities", name, "kept_in", "polls", "index")
+            place = spec.place_of_entity(name, "s3", "polls", "index")
             subject = f"What is free of {name}s is looked for in"
             yield from report_unknown(spec, place, subject, polls.index, kept.indexes, "which is no index")
             yield from _unfit_for_polls(spec, name, entity, kept, record)
         elif entity.lease:
-            place = spec.place("lifecycle", "entities", name, "lease", key=True)
+            place = spec.place_of_entity(name, "lease", key=True)
             message = f"A {name} is leased, and nothing says where those are that are free."
-            yield Finding(place, message, "Say 'polls' in 'kept_in'.")
+            yield Finding(place, message, "Say 'polls' of it in storage.yaml.")
         for path, edge, _, states, due in iter_due_changes(entity):
             if due.at and due.at in record and not _has_index(kept, due.at, states):
-                place = spec.place("lifecycle", "entities", name, *path, "at")
+                place = spec.place_of_entity(name, *path, "at")
                 names = format_list([*states])
                 message = f"'{edge}' is due at '{due.at}', and no index has {name}s in {names} by it."
                 yield Finding(place, message, f"Add an index with '{{{due.at}}}' in its key.")
@@ -143,9 +143,9 @@ def _unfit_for_polls(
 ) -> Iterator[Finding]:
     called = kept.polls.index if kept.polls else ""
     index = kept.indexes.get(called)
-    place = spec.place("lifecycle", "entities", name, "kept_in", "polls", "index")
+    place = spec.place_of_entity(name, "s3", "polls", "index")
     if (lease := entity.lease) is None:
-        key = spec.place("lifecycle", "entities", name, "kept_in", "polls", key=True)
+        key = spec.place_of_entity(name, "s3", "polls", key=True)
         yield Finding(key, f"Nobody ever takes a {name}, so nobody looks for one.", "Remove 'polls'.")
         return
     free = [edge.from_ for edge in entity.transitions.values() if edge.to == lease.state]
@@ -169,14 +169,14 @@ def _has_index(kept: KeptInS3, field: str, states: tuple[str, ...]) -> bool:
     "What is kept apart is no JSON of the record, is over no limit, or has no field that says where it is.",
     wrong="large: {over: leaf, refs: {photo: colour}, …}  # colour is a text",
     right="large: {over: leaf, refs: {photo: photo_ref}, …}  # photo_ref is a message with key and version",
-    needs=("types", "system"),
+    needs=("lifecycle", "types", "system"),
 )
 def bad_large(spec: Spec) -> Iterator[Finding]:
     for name, entity, record, kept in in_buckets(spec):
         if (large := kept.large) is None:
             continue
-        path = (name, "kept_in", "large")
-        place, limits = spec.place("lifecycle", "entities", *path, "over"), spec.system.policies.limits
+        path = (name, "s3", "large")
+        place, limits = spec.place_of_entity(*path, "over"), spec.system.policies.limits
         yield from report_unknown(
             spec, place, f"What is kept apart of a {name} is over the limit", large.over, limits
         )
@@ -184,7 +184,7 @@ def bad_large(spec: Spec) -> Iterator[Finding]:
             message = f"The limit '{large.over}' counts {limits[large.over].unit}."
             yield Finding(place, message, "Name a limit in bytes.")
         for field, ref in large.refs.items():
-            key = spec.place("lifecycle", "entities", *path, "refs", field, key=True)
+            key = spec.place_of_entity(*path, "refs", field, key=True)
             if field not in record:
                 lack = f"which {entity.record} does not have"
                 yield from report_unknown(spec, key, f"A {name} keeps apart", field, record, lack)
@@ -199,7 +199,7 @@ def _bad_ref(spec: Spec, path: Path, entity: Entity, record: Record, ref: str) -
     if ref not in record:
         yield from report_unknown_field(spec, path, entity, ref, record, subject)
         return
-    place, inner = spec.place("lifecycle", "entities", *path), get_fields(spec, record[ref].type) or {}
+    place, inner = spec.place_of_entity(*path), get_fields(spec, record[ref].type) or {}
     texts = {field for field, row in inner.items() if row.type == "string"}
     if not {"key", "version"} <= texts or not record[ref].optional or not inner["version"].optional:
         message = f"{subject} '{ref}', which is of type {record[ref].type}."

@@ -101,11 +101,10 @@ def check_fills(spec: Spec) -> Iterator[Finding]:
 )
 def check_ceilings(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        kept = entity.in_redis or entity.in_sql
-        if (ceiling := entity.create.ceiling) is None or kept is None:
+        if (ceiling := entity.create.ceiling) is None:
             continue
         place = spec.place("lifecycle", "entities", name, "create", "ceiling", "index")
-        indexes = kept.indexes
+        indexes = entity.indexes
         subject = f"A {name} is refused when there are too many in"
         yield from report_unknown(spec, place, subject, ceiling.index, indexes, "which is no index")
         if ceiling.index in indexes and entity.initial not in indexes[ceiling.index].in_:

@@ -1,4 +1,4 @@
-// Generated from spec/objectqueue (sha256:527cb8e9383ebdf4). Do not edit; run `nox -s generate`.
+// Generated from spec/objectqueue (sha256:bf30565a014f0db2). Do not edit; run `nox -s generate`.
 export const spec = {
   "system": "objectqueue",
   "title": "Task queue in object storage",

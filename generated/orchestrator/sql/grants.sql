@@ -1,5 +1,5 @@
 -- What the role of the service may do where another one owns the tables of orchestrator; {service} is its name.
--- Generated from spec/orchestrator (sha256:846696410b2c932e). Do not edit; run `nox -s generate`.
+-- Generated from spec/orchestrator (sha256:fdaebfd770cb5849). Do not edit; run `nox -s generate`.
 --
 -- It adds and moves entities and reads all there is. What never changes it cannot write, the history is written
 -- for it by triggers that run as the owner, and deleting goes through functions.

@@ -1,5 +1,5 @@
 -- What orchestrator keeps in PostgreSQL, for a fresh database.
--- Generated from spec/orchestrator (sha256:846696410b2c932e). Do not edit; run `nox -s generate`.
+-- Generated from spec/orchestrator (sha256:fdaebfd770cb5849). Do not edit; run `nox -s generate`.
 --
 -- The guards hold for every session, also for one that a person types in. A session of the service says who
 -- acts in the transaction-local setting app.actor; without it only edges are checked, not actors.

@@ -1,5 +1,5 @@
 -- Every statement that the engine runs about a job of orchestrator.
--- Generated from spec/orchestrator (sha256:846696410b2c932e). Do not edit; run `nox -s generate`.
+-- Generated from spec/orchestrator (sha256:fdaebfd770cb5849). Do not edit; run `nox -s generate`.
 --
 -- A line with its name begins each. What an edge means is no part of them: the engine reads records, works out
 -- what becomes of them, and writes them, all in one transaction of the one process that owns the file.

@@ -1,5 +1,5 @@
 -- What orchestrator keeps in a SQLite file, for a fresh one.
--- Generated from spec/orchestrator (sha256:846696410b2c932e). Do not edit; run `nox -s generate`.
+-- Generated from spec/orchestrator (sha256:fdaebfd770cb5849). Do not edit; run `nox -s generate`.
 --
 -- The guards hold for everybody, also for what a person types in: an edge that the lifecycle does not have is
 -- refused, and so is a deletion that it does not let.

@@ -1,11 +1,11 @@
 -- What priority keeps in PostgreSQL, for a fresh database.
--- Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+-- Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 --
 -- The guards hold for every session, also for one that a person types in. A session of the service says who
 -- acts in the transaction-local setting app.actor; without it only edges are checked, not actors.
 
 
--- Every change of every task, copied from Redis. (spec/priority/lifecycle.yaml: entities.task.kept_in.outbox)
+-- Every change of every task, copied from Redis. (spec/priority/storage.yaml: redis.entities.task.outbox)
 CREATE TABLE task_changes (
     task_id text NOT NULL,
     sequence bigint NOT NULL,

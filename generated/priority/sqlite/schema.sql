@@ -1,5 +1,5 @@
 -- What priority keeps in a SQLite file, for a fresh one.
--- Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+-- Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 --
 -- The guards hold for everybody, also for what a person types in: an edge that the lifecycle does not have is
 -- refused, and so is a deletion that it does not let.

@@ -1,5 +1,5 @@
 -- Every statement that the engine sends about a job of queuey.
--- Generated from spec/queuey (sha256:61ba2f202c7bec96). Do not edit; run `nox -s generate`.
+-- Generated from spec/queuey (sha256:77d78c72842295af). Do not edit; run `nox -s generate`.
 --
 -- The line above each statement has its name and what it takes, in order. Names in capitals are variables of
 -- the environment; `record_…` is a field of the record, and `given_…` is what an edge takes. Rows that are asked for by key are found by key: their state is compared by `IS TRUE`, which

@@ -1,5 +1,5 @@
 -- What queuey keeps in PostgreSQL, for a fresh database.
--- Generated from spec/queuey (sha256:61ba2f202c7bec96). Do not edit; run `nox -s generate`.
+-- Generated from spec/queuey (sha256:77d78c72842295af). Do not edit; run `nox -s generate`.
 --
 -- The guards hold for every session, also for one that a person types in. A session of the service says who
 -- acts in the transaction-local setting app.actor; without it only edges are checked, not actors.

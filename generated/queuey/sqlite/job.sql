@@ -1,5 +1,5 @@
 -- Every statement that the engine runs about a job of queuey.
--- Generated from spec/queuey (sha256:61ba2f202c7bec96). Do not edit; run `nox -s generate`.
+-- Generated from spec/queuey (sha256:77d78c72842295af). Do not edit; run `nox -s generate`.
 --
 -- A line with its name begins each. What an edge means is no part of them: the engine reads records, works out
 -- what becomes of them, and writes them, all in one transaction of the one process that owns the file.

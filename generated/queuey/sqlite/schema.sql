@@ -1,5 +1,5 @@
 -- What queuey keeps in a SQLite file, for a fresh one.
--- Generated from spec/queuey (sha256:61ba2f202c7bec96). Do not edit; run `nox -s generate`.
+-- Generated from spec/queuey (sha256:77d78c72842295af). Do not edit; run `nox -s generate`.
 --
 -- The guards hold for everybody, also for what a person types in: an edge that the lifecycle does not have is
 -- refused, and so is a deletion that it does not let.

@@ -51,6 +51,8 @@ class KeptInRedis(Storage, frozen=True):
     """The variable with how many replicas must have what was created before anybody is told so."""
     unique: Mapping[str, Remembered] = field(default_factory=dict)
     indexes: Mapping[str, Index] = field(default_factory=dict)
+    paused: str | None = None
+    """The set of values that are not claimed."""
     wake_up: str | None = None
     metrics: str | None = None
     outbox: Outbox | None = None

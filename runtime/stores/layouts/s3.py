@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from runtime.model.lifecycles import Placed, Storage
 
@@ -82,20 +83,31 @@ class Retiring(Struct, frozen=True):
     days: str
 
 
-class KeptInS3(Storage, frozen=True):
-    """Entities as objects of a bucket. What is in upper case is the name of a variable."""
+class KeptInBucket(Storage, frozen=True):
+    """Entities as objects of a bucket, in the layout of the engine. Its place is in variables."""
 
     engine: ClassVar[str] = "s3"
 
     endpoint: str
     bucket: str
     region: str
+    prefix: str | None = None
+    """The variable with what every key begins with, before a slash."""
+    words: Placed = Placed()
+
+    @property
+    def placed(self) -> Placed:
+        """What it says of the meaning of entities."""
+        return self.words
+
+
+class KeptInS3(KeptInBucket, frozen=True, kw_only=True):
+    """Entities as objects of a bucket with a layout of their own. What is in upper case is a variable."""
+
     object: str
     shape: Shape
     messages: Mapping[str, Shape]
     """The messages that the record holds, by their names in `types`."""
-    prefix: str | None = None
-    """The variable with what every key begins with, before a slash."""
     shard: Shard | None = None
     schema: Schema | None = None
     keyed_by: str | None = None
@@ -123,4 +135,5 @@ class KeptInS3(Storage, frozen=True):
     @property
     def placed(self) -> Placed:
         """What it says of the meaning of entities."""
-        return Placed({self.keyed_by: None} if self.keyed_by else {})
+        keyed = {self.keyed_by: None} if self.keyed_by else {}
+        return replace(self.words, unique={**self.words.unique, **keyed})

@@ -42,8 +42,8 @@ class KeyLayout:
         self.clock, self.trimming = self.own(f"clock:{entity}"), self.own(f"trim:{entity}")
         self.hash = self.pattern(self._hash_name(self.lifecycle))
         self.known = self.key(self._parts.known) if self._parts else self.own(f"{entity}:needs")
-        paused = rules.lease.paused if rules.lease and self.kept else None
-        self.paused = self.key(paused) if paused else self.own(f"{entity}:paused")
+        named = self.kept.paused if self.kept else None
+        self.paused = self.key(named) if named else self.own(f"{entity}:paused")
         self.wake_up = (
             self.key(self.kept.wake_up) if self.kept and self.kept.wake_up else self.own(f"{entity}:wake")
         )

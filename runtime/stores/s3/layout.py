@@ -9,9 +9,12 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from msgspec import Struct
 
 from runtime.model.lifecycles import Lifecycle
-from runtime.stores.layouts.s3 import KeptInS3, Shape
+from runtime.stores.layouts.s3 import KeptInBucket, KeptInS3, Shape
+from runtime.stores.semantics.placement import read_placement
 
 _TYPES = {str: "string", bool: "bool", int: "int64", float: "double", datetime: "timestamp"}
+
+_PLACE = KeptInBucket("S3_ENDPOINT", "S3_BUCKET", "S3_REGION")
 
 
 def default_layout(lifecycle: Lifecycle, record: type[Any], folder: str = "") -> KeptInS3:
@@ -20,11 +23,13 @@ def default_layout(lifecycle: Lifecycle, record: type[Any], folder: str = "") ->
     `folder` is what every key begins with, its last slash included.
     """
     messages: dict[str, Shape] = {}
-    entity = lifecycle.entity
+    entity, place = lifecycle.entity, lifecycle.stored_as(KeptInBucket) or _PLACE
     return KeptInS3(
-        endpoint="S3_ENDPOINT",
-        bucket="S3_BUCKET",
-        region="S3_REGION",
+        endpoint=place.endpoint,
+        bucket=place.bucket,
+        region=place.region,
+        prefix=place.prefix,
+        words=read_placement(lifecycle),
         object=f"{folder}{entity}/{{{lifecycle.key}}}.json",
         shape=_shape(record, messages),
         messages=messages,

@@ -88,7 +88,8 @@ class SqliteTable:
     def drop(self, key: str) -> None:
         """Remove an entity, and all that is known of it."""
         self.rows.delete(key)
-        for name in ("forget_history", "forget_unique", "forget_ended"):
+        self.rows.execute("forget_history", {"key": key})
+        for name in ("forget_unique", "forget_ended"):
             if name in self._statements:
                 self.rows.execute(name, {"key": key})
         self.announced.append((key, False))
@@ -187,8 +188,6 @@ class SqliteTable:
         trace: str = "",
     ) -> None:
         """Add an entry."""
-        if "remember" not in self._statements:
-            return
         states, initial = self.rules.lifecycle.states, self.rules.lifecycle.initial
         given = {
             "key": key,
@@ -207,9 +206,7 @@ class SqliteTable:
 
     def read_history(self, key: str, creation: str) -> list[HistoryEntry]:
         """Return the entries of an entity."""
-        rows: Sequence[Any] = ()
-        if "history" in self._statements:
-            rows = self.rows.execute("history", {"key": key}).fetchall()
+        rows: Sequence[Any] = self.rows.execute("history", {"key": key}).fetchall()
         found = []
         for sequence, (source, target, actor, at, fence, edge, *more) in enumerate(rows, 1):
             ends = None if source is None else self._numbers[source], self._numbers[target]

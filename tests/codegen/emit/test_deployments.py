@@ -38,15 +38,13 @@ def test_the_variables_of_another_engine_are_not_needed() -> None:
 
 
 def test_the_servers_follow_from_the_engine() -> None:
-    """Of a deployment that names an engine and no servers; one that names servers has those."""
+    """Of one with an outbox there are two."""
     of = spec("spec/priority")
     own, moved = (of.deployments.root[name] for name in ("local", "postgres"))
-    assert of.servers_of(own) == own.servers == {"redis": "REDIS_URL", "postgres": "DATABASE_URL"}
+    assert of.servers_of(own) == {"redis": "REDIS_URL", "postgres": "DATABASE_URL"}
     assert of.servers_of(moved) == {"postgres": "DATABASE_URL"}
     for name in ("memory", "sqlite"):
         assert of.servers_of(of.deployments.root[name]) == {}
-    named = moved.model_copy(update={"servers": {"postgres": "OTHER_URL"}})
-    assert of.servers_of(named) == {"postgres": "OTHER_URL"}
 
 
 def test_a_node_reads_the_variables_of_its_engine() -> None:
@@ -94,7 +92,7 @@ def test_containers_have_the_servers_and_migrations_of_the_engine() -> None:
     row = of.deployments.root["compose"].model_copy(update={"engine": "postgres", "servers": {}})
     moved = replace(of, deployments=DeploymentsFile({"compose": row}))
     found = texts(compose.emit, moved)["generated/priority/deploy/compose/compose.yaml"]
-    assert "python -m runtime.postgres migrate priority/postgres" in found
+    assert "python -m runtime.stores.postgres migrate priority/postgres" in found
     assert "\n  postgres:\n" in found
     assert "\n  redis:\n" not in found
     assert texts(sentinel.emit, moved) == {}

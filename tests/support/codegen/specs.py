@@ -44,7 +44,7 @@ def change_spec(of: Spec, file: str, change: Callable[[Any], None]) -> Spec:
     data = quick_yaml.read((ROOT / of.folder / f"{file}.yaml").read_text(encoding="utf-8"))
     change(data)
     parts: dict[str, Any] = {file: FILES[file].model_validate(data, strict=False)}
-    return dataclasses.replace(of, **parts)
+    return dataclasses.replace(of, **parts).at_home()
 
 
 def run(

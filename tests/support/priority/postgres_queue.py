@@ -36,8 +36,8 @@ class PostgresQueue(Queue):
 class PostgresStack(Stack):
     """Processes without a Redis, whose database has a service role and an owner."""
 
-    def __init__(self, database: str, logs: Path) -> None:
-        super().__init__(Servers("", database, redis=_NoRedis()), logs, "postgres")
+    def __init__(self, database: str, logs: Path, deployment: str) -> None:
+        super().__init__(Servers("", database, redis=_NoRedis()), logs, deployment)
 
 
 class _NoRedis:

@@ -77,7 +77,7 @@ def _without_engine(lifecycle: Lifecycle) -> Lifecycle:
     lease = lifecycle.lease
     if lease is not None:
         holder = replace(lease.holder, booked="") if lease.holder else None
-        lease = replace(lease, holder=holder, paused=None)
+        lease = replace(lease, holder=holder)
     return replace(
         lifecycle,
         lease=lease,

@@ -167,7 +167,6 @@ ERRAND: Final = lifecycle(
         oldest_by="made_at",
         index="waiting",
         claim_order=(HIGH, LOW),
-        paused="paused",
         holder=Holder(
             entity="courier",
             states=frozenset({IDLE}),

@@ -28,9 +28,9 @@ class DescribedEntity(NamedTuple):
     messages: Data
 
 
-def describe_entity(engine: str, lifecycle: Lifecycle) -> DescribedEntity:
+def describe_entity(lifecycle: Lifecycle) -> DescribedEntity:
     """Write a lifecycle as an entity with its types."""
-    return _Writer(engine, lifecycle).write()
+    return _Writer(lifecycle).write()
 
 
 def to_camel(name: str) -> str:
@@ -44,9 +44,9 @@ def enum_value(entity: str, number: int) -> str:
 
 
 class _Writer:
-    def __init__(self, engine: str, lifecycle: Lifecycle) -> None:
+    def __init__(self, lifecycle: Lifecycle) -> None:
         assert lifecycle.record is not None
-        self._engine, self._lifecycle, self._record = engine, lifecycle, lifecycle.record
+        self._lifecycle, self._record = lifecycle, lifecycle.record
         self._placed = read_placement(lifecycle)
         self._edges = (*lifecycle.edges.values(), *lifecycle.by_name)
         self._changes: tuple[Transition | Update, ...] = (*self._edges, *lifecycle.updates.values())
@@ -165,7 +165,7 @@ class _Writer:
             "record": record,
             "status": lifecycle.status,
             "held_by": lifecycle.holder,
-            "kept_in": self._kept_in(),
+            **self._placed_words(),
             "initial": self._state(lifecycle.initial),
             "terminal": self._states(lifecycle.terminal),
             "create": create,
@@ -190,10 +190,10 @@ class _Writer:
             entity["delete"] = self._deletion()
         return entity
 
-    def _kept_in(self) -> Data:
-        """Where it is kept: nothing but the words of meaning, so that every physical name is a default."""
+    def _placed_words(self) -> Data:
+        """The words about uniqueness, indexes and retention."""
         placed = self._placed
-        found: Data = {"store": self._engine}
+        found: Data = {}
         if lasting := [name for name, seconds in placed.unique.items() if seconds is None]:
             found["unique"] = lasting
         if remembered := {name: seconds for name, seconds in placed.unique.items() if seconds is not None}:
@@ -206,7 +206,8 @@ class _Writer:
 
     def _index(self, index: Index) -> Data:
         words = {"score": index.score, "only_if": index.only_if, "only_unless": index.only_unless}
-        return {"key": index.key, "in": self._states(index.states), **_given(words)}
+        by = index_fields(index)
+        return {"in": self._states(index.states), **_given({"by": by[0] if by else None, **words})}
 
     def _fill(self, fill: Default) -> Data:
         return {"by": fill.by, "of": {self._value(fill.by, number): name for number, name in fill.of.items()}}
@@ -300,7 +301,7 @@ class _Writer:
         ranked = index_fields(self._placed.indexes[lease.index]) if lease.index else ()
         words: Data = {
             name: getattr(lease, name)
-            for name in ("expires", "renewed", "index", "paused", "keeps_owner", "token", "only")
+            for name in ("expires", "renewed", "index", "keeps_owner", "token", "only")
         }
         words["claim_order"] = [self._value(ranked[0], number) for number in lease.claim_order]
         if holder := lease.holder:

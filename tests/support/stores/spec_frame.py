@@ -141,7 +141,14 @@ def _environment(engine: str) -> Data:
     everyone = {"read_by": "everyone", "doc": "Of a test."}
     tokens = {"type": "digests", "role": "accepted_tokens", **everyone}
     location: dict[str, Data] = {
+        "memory": {},
         "postgres": {"DATABASE_URL": {"type": "url", "required": True, **everyone}},
+        "redis": {"REDIS_URL": {"type": "url", "required": True, **everyone}},
+        "s3": {
+            "S3_ENDPOINT": {"type": "url", **everyone},
+            "S3_BUCKET": {"type": "string", "default": "shop", **everyone},
+            "S3_REGION": {"type": "string", "default": "here", **everyone},
+        },
         "sqlite": {"DATABASE_PATH": {"type": "data_path", "default": "shop.db", **everyone}},
     }
     return {

@@ -29,10 +29,14 @@ from tests.support.stores.lifecycles import ALL, COURIER, ERRAND
 from tests.support.stores.spec_entities import describe_entity
 from tests.support.stores.spec_frame import LOOKING, write_frame
 
-EMITTERS = {
-    "sqlite": (sqlite_files.emit,),
+EMITTERS: Mapping[str, tuple[Any, ...]] = {
+    "memory": (),
     "postgres": (postgres_files.emit,),
+    "redis": (),
+    "s3": (),
+    "sqlite": (sqlite_files.emit,),
 }
+"""What is generated for an engine beside the tables of the lifecycle."""
 _REMEMBERED = 256
 """How many texts are remembered: lifecycles that are drawn come once, and there may be many of them."""
 SYSTEM = "shop"
@@ -108,7 +112,7 @@ def load_spec(engine: str, files: Mapping[str, str]) -> Spec:
         sources[name], models[name], found = _load(name, text)
         complaints += found
     assert not complaints, render(complaints, "text")
-    spec = Spec(f"spec/{SYSTEM}", sources, "0" * 64, **models)
+    spec = Spec(f"spec/{SYSTEM}", sources, "0" * 64, **models).at_home()
     complaints = [each for each in check(spec) if each.severity == "error" and each.code not in USELESS]
     assert not complaints, render(complaints, "text")
     return spec
@@ -118,9 +122,11 @@ def write_files(
     engine: str, lifecycles: tuple[Lifecycle, ...], variables: Mapping[str, Any]
 ) -> dict[str, str]:
     """Write the files of a spec; JSON is YAML, and quick to write."""
-    entities = [describe_entity(engine, each) for each in lifecycles]
+    entities = [describe_entity(each) for each in lifecycles]
     data = write_frame(SYSTEM, engine, lifecycles, variables)
     data["lifecycle"] = {"entities": {each.name: each.entity for each in entities}}
+    # Every physical name is a default.
+    data |= {} if engine == "memory" else {"storage": {engine: {}}}
     data["types"] = {
         "book": {
             "enums": {name: enum for each in entities for name, enum in each.enums.items()},

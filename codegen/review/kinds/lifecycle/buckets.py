@@ -1,13 +1,13 @@
-"""Differences of lifecycle.yaml in entities in a bucket, and of the page that shows them."""
+"""Differences in hints at entities in a bucket, conditions of edges, and the page of a system."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.language.s3_persistence import KeptInS3
+from codegen.language.storage.s3 import Layout
 from codegen.review.difference import SpecChange, Verdict, kind
 from codegen.review.form import Path
-from codegen.review.kinds.lifecycle.transitions import get_entity_path, iter_edge_pairs
+from codegen.review.kinds.lifecycle.transitions import iter_edge_pairs
 from codegen.review.kinds.pairs import (
     format_change,
     iter_added,
@@ -16,27 +16,6 @@ from codegen.review.kinds.pairs import (
     iter_common,
 )
 from codegen.source.spec import Spec
-
-_VARIABLE_KEYS = frozenset({"endpoint", "bucket", "region", "prefix", "unversioned", "skew"})
-"""Keys that name variables; with the same value of the new one no data is lost."""
-_RUNTIME_KEYS = frozenset({"polls", "repairs", "retires"})
-"""Keys of which nothing is stored."""
-
-
-@kind(
-    "bucket.layout",
-    "A bucket keeps an entity under another key, in another form, or is looked through otherwise.",
-    Verdict.STORED,
-)
-def find_bucket_layout(old: Spec, new: Spec) -> Iterator[SpecChange]:
-    for name, before, after, path in _iter_bucket_pairs(old, new):
-        changed = {word for word, _, _ in iter_changed_meanings(before, after, "indexes")}
-        for word, was, now in iter_changed_keys(before, after, "indexes"):
-            if word in changed:
-                verdict = Verdict.CONFIGURATION if word in _VARIABLE_KEYS else Verdict.STORED
-                verdict = Verdict.BEHAVIOUR if word in _RUNTIME_KEYS else verdict
-                text = f"{name} in its bucket, {word}: {format_change(was, now)}"
-                yield SpecChange(f"{name}.{word}", text, (*path, word), verdict=verdict)
 
 
 @kind(
@@ -105,8 +84,8 @@ def find_page_changed(old: Spec, new: Spec) -> Iterator[SpecChange]:
         yield SpecChange(word, f"the page, {word}: {format_change(was, now)}", ("system", "page", word))
 
 
-def _iter_bucket_pairs(old: Spec, new: Spec) -> Iterator[tuple[str, KeptInS3, KeptInS3, Path]]:
-    """Iterate over the entities that are in a bucket in both specs."""
-    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
-        if before.in_s3 and after.in_s3:
-            yield name, before.in_s3, after.in_s3, (*get_entity_path(name), "kept_in")
+def _iter_bucket_pairs(old: Spec, new: Spec) -> Iterator[tuple[str, Layout, Layout, Path]]:
+    """Iterate over the layouts of entities in a bucket that both specs have."""
+    if old.storage.s3 is not None and new.storage.s3 is not None:
+        for name, before, after in iter_common(old.storage.s3.entities, new.storage.s3.entities):
+            yield name, before, after, ("storage", "s3", "entities", name)

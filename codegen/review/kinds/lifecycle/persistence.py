@@ -1,4 +1,4 @@
-"""Differences of lifecycle.yaml in persistence, leases, public states and due transitions."""
+"""Differences of lifecycle.yaml in uniqueness, indexes, leases, public states and due transitions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
+from codegen.language.lifecycle import Entity
 from codegen.review.difference import SpecChange, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.lifecycle.transitions import get_entity_path, iter_edge_pairs
 from codegen.review.kinds.pairs import (
     format_change,
     format_value,
+    iter_added,
     iter_changed_meanings,
     iter_common,
     list_gained,
@@ -35,18 +37,55 @@ def find_holder_removed(old: Spec, new: Spec) -> Iterator[SpecChange]:
             yield SpecChange(f"{name} {holder}", f"{name} is no longer shared with {holder}", path)
 
 
-@kind(
-    "entity.kept", "An entity is kept elsewhere, or something else is unique among them.", Verdict.BEHAVIOUR
-)
-def find_entity_kept(old: Spec, new: Spec) -> Iterator[SpecChange]:
+@kind("unique.changed", "Something else is unique among entities, or for how long.", Verdict.BEHAVIOUR)
+def find_unique_changed(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
-        was, now, path = before.kept_in, after.kept_in, (*get_entity_path(name), "kept_in")
-        if was and now and was.store != now.store:
-            text = f"{name} is kept in {format_change(was.store, now.store)}"
-            yield SpecChange(name, text, path, verdict=Verdict.STORED)
-        elif not ((before.in_redis and after.in_redis) or (before.in_s3 and after.in_s3)):
-            # An entity that stays in Redis or in a bucket has kinds of its own.
-            yield from _compare_part(name, was, now, path, "is kept in")
+        was, now = _map_unique(before), _map_unique(after)
+        for field in sorted({*was, *now}):
+            if was.get(field) != now.get(field):
+                text = f"{name} unique {field}: {format_change(was.get(field), now.get(field))}"
+                path = get_entity_path(name)
+                paths = ((*path, "unique_for", field), (*path, "unique"))
+                yield SpecChange(f"{name}.{field}", text, *paths)
+
+
+def _map_unique(entity: Entity) -> dict[str, str]:
+    """Map the unique fields of an entity to how long a value is."""
+    return {**dict.fromkeys(entity.unique, "for ever"), **entity.unique_for}
+
+
+@kind("entity.expires", "Entities that have ended are kept for another time.", Verdict.CONFIGURATION)
+def find_entity_expires(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
+        if before.expires != after.expires:
+            text = f"{name} expires: {format_change(before.expires, after.expires)}"
+            yield SpecChange(name, text, (*get_entity_path(name), "expires"))
+
+
+@kind("index.added", "There is one more index, in which what was stored before is not.", Verdict.STORED)
+def find_index_added(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
+        for index, _ in iter_added(before.indexes, after.indexes):
+            text = f"the index {index} of {name} is added; what was stored before is not in it"
+            yield SpecChange(f"{name}.{index}", text, (*get_entity_path(name), "indexes", index))
+
+
+@kind("index.removed", "An index is gone, and what was in it is never removed.", Verdict.BEHAVIOUR)
+def find_index_removed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
+        for index, _ in iter_added(after.indexes, before.indexes):
+            path = (*get_entity_path(name), "indexes", index)
+            yield SpecChange(f"{name}.{index}", f"the index {index} of {name} is removed", path)
+
+
+@kind("index.changed", "An index has another order or content.", Verdict.STORED)
+def find_index_changed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
+        for index, was, now in iter_common(before.indexes, after.indexes):
+            for word, left, right in iter_changed_meanings(was, now):
+                text = f"the index {index} of {name} {word}: {format_change(left, right)}"
+                path = (*get_entity_path(name), "indexes", index, word)
+                yield SpecChange(f"{name}.{index}.{word}", text, path)
 
 
 @kind("entity.lease", "The lease of an entity changes.", Verdict.BEHAVIOUR)

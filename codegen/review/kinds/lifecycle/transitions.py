@@ -1,6 +1,6 @@
 """Differences of lifecycle.yaml: entities and the edges between their states.
 
-States are in states.py, persistence and due transitions in persistence.py, what Redis adds in redis.py.
+States are in states.py, indexes, leases and due transitions in persistence.py, updates in updates.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from codegen.review.kinds.pairs import (
 from codegen.source.spec import Spec
 
 EDGE_KEYS = ("create", "delete", "transitions", "updates")
-STORAGE_KEYS = ("shared_with", "kept_in", "lease", "public_status")
+STORAGE_KEYS = ("shared_with", "unique", "unique_for", "indexes", "expires", "lease", "public_status")
 """Keys of an entity whose kinds are in persistence.py."""
 
 

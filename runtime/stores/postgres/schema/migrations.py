@@ -99,8 +99,8 @@ async def migrate(database: Database, series: str, service: str | None = None) -
             return [each.name for each in left]
     except asyncpg.InsufficientPrivilegeError:
         raise PostgresUnavailable(
-            f"the schema lacks migrations, and this role may not apply them: run 'python -m runtime.postgres"
-            f" migrate {series}' as the owner of the tables"
+            "the schema lacks migrations, and this role may not apply them: run 'python -m "
+            f"runtime.stores.postgres migrate {series}' as the owner of the tables"
         ) from None
     except (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError) as error:
         raise PostgresUnavailable(type(error).__name__, unknown=True) from None

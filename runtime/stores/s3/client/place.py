@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from runtime.model.lifecycles import Lifecycle
-from runtime.stores.layouts.s3 import KeptInS3
+from runtime.stores.layouts.s3 import KeptInBucket
 from runtime.stores.s3.client.errors import Refused
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
@@ -86,7 +86,7 @@ def authority_file(environ: Mapping[str, str] = os.environ) -> str | None:
         raise Refused(f"AWS_CA_BUNDLE: {named} cannot be used: {error.strerror or error}.") from None
 
 
-def place_of(kept: KeptInS3, values: Mapping[str, Any]) -> BucketPlace:
+def place_of(kept: KeptInBucket, values: Mapping[str, Any]) -> BucketPlace:
     """Where entities are, by the values of the variables that their spec names."""
     root = values.get(kept.prefix) if kept.prefix else None
     return BucketPlace(
@@ -100,7 +100,7 @@ def place_of(kept: KeptInS3, values: Mapping[str, Any]) -> BucketPlace:
 
 def places_of(lifecycles: Iterable[Lifecycle], values: Mapping[str, Any]) -> list[BucketPlace]:
     """Every place that entities of some lifecycles are at, once."""
-    kept = [found for each in lifecycles if (found := each.stored_as(KeptInS3)) is not None]
+    kept = [found for each in lifecycles if (found := each.stored_as(KeptInBucket)) is not None]
     return list(dict.fromkeys(place_of(each, values) for each in kept))
 
 

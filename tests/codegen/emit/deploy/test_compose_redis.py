@@ -16,9 +16,13 @@ FOLDER = "generated/bakery/deploy/village"
 
 def make_spec() -> Spec:
     def bring(data: Any) -> None:
-        data["village"]["servers"] = {"redis": "BAKERY_DATABASE"}
+        data["village"]["engine"] = "redis"
 
-    return change_spec(spec("tests/specs/bakery"), "deployments", bring)
+    def name_server(data: Any) -> None:
+        data["redis"] = {"url": "BAKERY_DATABASE"}
+
+    named = change_spec(spec("tests/specs/bakery"), "storage", name_server)
+    return change_spec(named, "deployments", bring)
 
 
 def read_stack() -> Any:

@@ -172,7 +172,7 @@ def test_no_node_has_the_password_of_the_tables_owner() -> None:
     """A container that ends runs the migrations; it alone has the password of their owner."""
     services = parse(spec(BAKERY), "village")["services"]
     schema = services["postgres-schema"]
-    assert schema["command"] == "python -m runtime.postgres migrate bakery"
+    assert schema["command"] == "python -m runtime.stores.postgres migrate bakery"
     assert (schema["restart"], schema["depends_on"]) == ("no", {"postgres": {"condition": "service_healthy"}})
     nodes, owner = (
         "bakery_service:${POSTGRES_SERVICE_PASSWORD:?must be set}",

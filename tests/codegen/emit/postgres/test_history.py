@@ -16,7 +16,7 @@ from tests.support.codegen import specs
 from tests.support.codegen.specs import spec, texts
 
 RENTAL = "tests/specs/rental"
-OUTBOX = ("lifecycle", "entities", "bike", "kept_in", "outbox")
+OUTBOX = ("storage", "redis", "entities", "bike", "outbox")
 BIKE = ("types", "yard", "messages", "BikeRow", "fields")
 
 

@@ -109,7 +109,7 @@ def listed(data: Any) -> None:
 def wordier(data: Any) -> None:
     """Words that need tables and columns of their own."""
     shirt = data["entities"]["shirt"]
-    shirt["kept_in"] |= {"unique_for": {"fabric": "SOAK_SECONDS"}, "expires": "SOAK_SECONDS"}
+    shirt |= {"unique_for": {"fabric": "SOAK_SECONDS"}, "expires": "SOAK_SECONDS"}
     shirt["transitions"]["stain"]["reason"] = "remark"
 
 
@@ -153,8 +153,10 @@ def read_forms(connection: sqlite3.Connection) -> dict[str, Any]:
     return {**columns, **{name: text for kind, name, text in rows if kind != "table"}}
 
 
-def change_persistence(**words: Any) -> Spec:
-    return change_lifecycles(lambda data: data["entities"]["shirt"]["kept_in"].update(words))
+def change_names(**words: str) -> Spec:
+    return change_spec(
+        spec(LAUNDRY), "storage", lambda data: data["sqlite"]["entities"]["shirt"].update(words)
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,9 +170,12 @@ def change_persistence(**words: Any) -> Spec:
             change_types(lambda data: fields(data).update(size={"number": 20, "type": "string"})),
             "shirts.size is new and needs a value",
         ),
-        (change_persistence(table="blouses"), "its table was shirts and becomes blouses"),
-        (change_persistence(history=None), "its history was shirt_changes and becomes none"),
-        (change_persistence(unique=[]), "its unique was label and becomes none"),
+        (change_names(table="blouses"), "its table was shirts and becomes blouses"),
+        (change_names(history="stains"), "its history was shirt_changes and becomes stains"),
+        (
+            change_lifecycles(lambda data: data["entities"]["shirt"].pop("unique")),
+            "its unique was label and becomes none",
+        ),
         (change_lifecycles(without_socks), "sock is kept no longer"),
     ],
 )

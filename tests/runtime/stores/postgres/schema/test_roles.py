@@ -199,7 +199,7 @@ async def test_the_command_takes_both_roles(server: EmbeddedPostgres, fresh_url:
     url = server.service_url_of(fresh_url.rpartition("/")[2])
     done = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-m", "runtime.postgres", "migrate", SYSTEM],
+        [sys.executable, "-m", "runtime.stores.postgres", "migrate", SYSTEM],
         cwd=ROOT,
         env={**os.environ, "DATABASE_URL": url, "OWNER_DATABASE_URL": fresh_url},
         capture_output=True,

@@ -7,7 +7,7 @@ import pytest
 
 from generated.priority.system import SYSTEM
 from runtime.launch.embedded.postgres import EmbeddedPostgres
-from runtime.postgres import main
+from runtime.stores.postgres.__main__ import main
 from runtime.stores.postgres.schema.migrations import migrations
 from runtime.stores.postgres.schema.roles import prepare
 from runtime.stores.postgres.schema.series import list_databases
