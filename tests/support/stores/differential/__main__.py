@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import SystemRandom
@@ -30,7 +30,9 @@ from tests.support.stores.postgres_engine import Server
 @click.option("--sequence", type=int, help="one sequence of it alone")
 @click.option("--lifecycles", default=80, help="how many lifecycles")
 @click.option("--sequences", default=25, help="how many sequences of each")
+@click.option("--every", default=1, help="only every so many of the lifecycles")
 @click.option("--going", is_flag=True, help="go on after a difference")
+@click.option("--quick", is_flag=True, help="make a difference no shorter before it is told")
 def main(
     engine: str,
     seed: int | None,
@@ -38,18 +40,20 @@ def main(
     sequence: int | None,
     lifecycles: int,
     sequences: int,
+    every: int,
     going: bool,
+    quick: bool,
 ) -> None:
     """Compare an engine with the oracle."""
     seed = SystemRandom().randrange(1 << 32) if seed is None else seed
-    chosen = range(lifecycles) if lifecycle is None else range(lifecycle, lifecycle + 1)
+    chosen = range(0, lifecycles, every) if lifecycle is None else range(lifecycle, lifecycle + 1)
     parts = range(sequences) if sequence is None else range(sequence, sequence + 1)
     print(f"{engine}, seed {seed}: {len(chosen)} lifecycles, {len(parts)} sequences each", flush=True)
     differences = 0
     with _servers(engine):
         for number in chosen:
             try:
-                asyncio.run(_compare(engine, seed, number, parts))
+                asyncio.run(compare_setting(engine, seed, number, parts, shrinks=not quick))
             except AssertionError as difference:
                 differences += 1
                 print(difference, "\n", flush=True)
@@ -57,10 +61,6 @@ def main(
                     break
     print(f"{differences or 'no'} differences")
     raise SystemExit(bool(differences))
-
-
-async def _compare(engine: str, seed: int, number: int, parts: Sequence[int]) -> None:
-    await compare_setting(engine, seed, number, parts)
 
 
 @contextmanager

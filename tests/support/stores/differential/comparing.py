@@ -47,7 +47,9 @@ def get_steps(seed: int, number: int, sequence: int, *, by_creation: bool) -> Se
     return draw_steps(seed, number, sequence, get_setting(seed, number), by_creation=by_creation)
 
 
-async def compare_setting(engine: str, seed: int, number: int, sequences: Sequence[int]) -> None:
+async def compare_setting(
+    engine: str, seed: int, number: int, sequences: Sequence[int], *, shrinks: bool = True
+) -> None:
     """Run sequences of one setting on an engine; fail with a report where it answers something else."""
     setting = get_setting(seed, number)
     by_creation = claims_by_creation(engine, setting.lifecycle, VARIABLES)
@@ -56,7 +58,9 @@ async def compare_setting(engine: str, seed: int, number: int, sequences: Sequen
         steps = get_steps(seed, number, sequence, by_creation=by_creation)
         difference = await run_steps(lane, sequence, steps)
         if difference is not None:
-            few, difference = await _shrink(lane, sequence, steps, difference, by_creation=by_creation)
+            few: Sequence[Step] = steps[: difference.place + 1]
+            if shrinks:
+                few, difference = await _shrink(lane, sequence, steps, difference, by_creation=by_creation)
             told = [*_report(engine, seed, number, sequence, setting, few, difference, len(steps))]
             raise AssertionError("\n".join(told))
     await lane.end()
