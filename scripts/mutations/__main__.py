@@ -33,12 +33,12 @@ PAGE = ROOT / "docs" / "explanation" / "decisions" / "0020-mutations-of-the-stor
 PARTS = ("runtime", "codegen", "tests", "generated", "proto", "scripts", "handlers", "spec", "pyproject.toml")
 ORACLE = ("tests/support/stores/oracle.py", "tests/support/stores/differential/drawing.py")
 ENGINES = {
-    "memory": [*SEMANTICS, *SHARED, *STEPS, *MEMORY],
-    "json": [*SEMANTICS, *STEPS, *JSON],
-    "sqlite": [*SEMANTICS, *STEPS, *SQLITE],
-    "s3": [*SEMANTICS, *S3],
+    "memory": [*MEMORY, *STEPS, *SHARED, *SEMANTICS],
+    "json": [*JSON, *STEPS, *SEMANTICS],
+    "sqlite": [*SQLITE, *STEPS, *SEMANTICS],
+    "s3": [*S3, *SEMANTICS],
     "redis": [*REDIS, *SHARED],
-    "postgres": [*SEMANTICS, *SHARED, *POSTGRES],
+    "postgres": [*POSTGRES, *SHARED, *SEMANTICS],
 }
 """What is changed for each engine. PostgreSQL takes edges by the semantics where it has no statement."""
 DIFFERENTIAL = {"s3": "s3-bucket"}

@@ -91,9 +91,20 @@ def open_s3(world: World, metrics: Metrics, values: Mapping[str, Any], max_termi
 
 
 def open_json(world: World, metrics: Metrics, values: Mapping[str, Any], max_terminal: int) -> Open:
-    """The engine of JSON files is found by its name, as a node finds it."""
-    folder = tempfile.mkdtemp(dir=_FOLDER.name)
-    values = {**values, toy.FOLDER: folder, "MAX_TERMINAL": max_terminal}
+    """Open stores in a folder of their own."""
+    return open_json_at(make_folder(), world, metrics, values, max_terminal)
+
+
+def make_folder() -> Path:
+    """Make a folder for the files of some stores."""
+    return Path(tempfile.mkdtemp(dir=_FOLDER.name))
+
+
+def open_json_at(
+    folder: Path, world: World, metrics: Metrics, values: Mapping[str, Any], max_terminal: int
+) -> Open:
+    """Open stores in a folder; the engine of JSON files is found by its name, as a node finds it."""
+    values = {**values, toy.FOLDER: str(folder), "MAX_TERMINAL": max_terminal}
     engine = make_engine(toy.NAME, EngineContext(SYSTEM, world, metrics, values, "shop"))
 
     def open_store(lifecycle: Lifecycle) -> EntityStore[Any]:
@@ -110,7 +121,7 @@ class SqlitePlace:
     """A file of its own, with the schema of each entity that is opened."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(dir=_FOLDER.name)) / "shop.db"
+        self.path = make_folder() / "shop.db"
         self._file, self._applied = SqliteDatabase(self.path), set[str]()
         self._prepared: dict[str, tuple[Lifecycle, Lifecycle, Statements]] = {}
         """By entity: the lifecycle of the test, the one that is generated from it, and its statements."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from functools import partial
@@ -12,7 +13,16 @@ from tests.runtime.hand_world import HandWorld
 from tests.support.stores.differential.drawing import VARIABLES, Setting, make_world
 from tests.support.stores.differential.memory_bucket import MemoryObjects
 from tests.support.stores.differential.operations import Stores
-from tests.support.stores.engines import ENGINES, OPENED, SYSTEM, Open, SqlitePlace
+from tests.support.stores.engines import (
+    ENGINES,
+    OPENED,
+    SYSTEM,
+    Open,
+    SqlitePlace,
+    close_opened,
+    make_folder,
+    open_json_at,
+)
 from tests.support.stores.lifecycles import COURIER
 from tests.support.stores.postgres_engine import PostgresPlace
 from tests.support.stores.redis_engine import SHARED, open_redis_at
@@ -58,6 +68,22 @@ class Lane:
         """Give back what a lane has beside memory."""
 
 
+class JsonLane(Lane):
+    """One folder, whose files are removed."""
+
+    def __init__(self, engine: str, setting: Setting) -> None:
+        super().__init__(engine, setting)
+        self._folder = make_folder()
+
+    async def empty(self) -> Open:
+        for path in self._folder.iterdir():
+            path.unlink()
+        return open_json_at(self._folder, self.world, self.metrics, VARIABLES, self.setting.bound)
+
+    async def end(self) -> None:
+        shutil.rmtree(self._folder)
+
+
 class SqliteLane(Lane):
     """One file, which gets its empty tables back before each sequence."""
 
@@ -82,6 +108,10 @@ class SqliteLane(Lane):
             with closing(sqlite3.connect(self._place.path)) as connection:
                 connection.backup(self._pristine)
         return stores
+
+    async def end(self) -> None:
+        await close_opened()
+        shutil.rmtree(self._place.path.parent)
 
 
 class PostgresLane(Lane):
@@ -137,6 +167,7 @@ class MemoryBucketLane(Lane):
 
 
 LANES: dict[str, type[Lane]] = {
+    "json": JsonLane,
     "sqlite": SqliteLane,
     "postgres": PostgresLane,
     "redis": RedisLane,
