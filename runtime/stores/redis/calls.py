@@ -112,9 +112,10 @@ class ScriptCalls(StoreBase[Record]):
         return found
 
     def _add_chance(self, arguments: dict[str, Any], names: Sequence[str]) -> None:
-        """Add a random number where one of these edges has jitter, or one that an access takes first."""
+        """Add a random number where an edge has jitter: one of these, its end, or one of an access."""
         accessed = [clock.change.name for clock in self._rules.on_access if clock.change is not None]
         edges = [self._rules.edges[name] for name in (*names, *accessed) if name in self._rules.edges]
+        edges += [self._rules.edges[edge.dead_letter.transition] for edge in edges if edge.dead_letter]
         if any(edge.backoff and edge.backoff.jitter for edge in edges):
             arguments["chance"] = self._world.uniform(0.0, 1.0)
 

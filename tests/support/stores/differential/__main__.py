@@ -22,6 +22,9 @@ from tests.support.stores.differential.comparing import compare_setting
 from tests.support.stores.differential.lanes import NAMES
 from tests.support.stores.postgres_engine import Server
 
+PROGRESS = 100
+"""After so many lifecycles a line says how far it is."""
+
 
 @click.command()
 @click.option("--engine", type=click.Choice(NAMES), required=True)
@@ -51,7 +54,9 @@ def main(
     print(f"{engine}, seed {seed}: {len(chosen)} lifecycles, {len(parts)} sequences each", flush=True)
     differences = 0
     with _servers(engine):
-        for number in chosen:
+        for done, number in enumerate(chosen):
+            if done and not done % PROGRESS:
+                print(f"{done * len(parts)} sequences", flush=True)
             try:
                 asyncio.run(compare_setting(engine, seed, number, parts, shrinks=not quick))
             except AssertionError as difference:

@@ -54,17 +54,21 @@ async def compare_setting(
     setting = get_setting(seed, number)
     by_creation = claims_by_creation(engine, setting.lifecycle, VARIABLES)
     lane = make_lane(engine, setting)
-    for sequence in sequences:
-        steps = get_steps(seed, number, sequence, by_creation=by_creation)
-        difference = await run_steps(lane, sequence, steps)
-        if difference is not None:
-            few: Sequence[Step] = steps[: difference.place + 1]
-            if shrinks:
-                few, difference = await _shrink(lane, sequence, steps, difference, by_creation=by_creation)
-            told = [*_report(engine, seed, number, sequence, setting, few, difference, len(steps))]
-            raise AssertionError("\n".join(told))
-    await lane.end()
-    await close_opened()
+    try:
+        for sequence in sequences:
+            steps = get_steps(seed, number, sequence, by_creation=by_creation)
+            difference = await run_steps(lane, sequence, steps)
+            if difference is not None:
+                few: Sequence[Step] = steps[: difference.place + 1]
+                if shrinks:
+                    few, difference = await _shrink(
+                        lane, sequence, steps, difference, by_creation=by_creation
+                    )
+                told = [*_report(engine, seed, number, sequence, setting, few, difference, len(steps))]
+                raise AssertionError("\n".join(told))
+        await lane.end()
+    finally:
+        await close_opened()
 
 
 async def run_steps(lane: Lane, sequence: int, steps: Sequence[Step]) -> Difference | None:
