@@ -1,6 +1,6 @@
 """Change the meaning of each word in each engine, in a copy, and say which suite finds it.
 
-    python -m scripts.mutations [--engine redis] [--word backoff.max] [--write]
+    python -m scripts.mutations [--own] [--engine redis] [--word backoff.max] [--write]
 
 Each mutation runs the differential test of its engine, and the contract suite where that finds nothing. The
 oracle of the copy keeps the semantics as they are.
@@ -32,14 +32,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "explanation" / "decisions" / "0020-mutations-of-the-stores.md"
 PARTS = ("runtime", "codegen", "tests", "generated", "proto", "scripts", "handlers", "spec", "pyproject.toml")
 ORACLE = ("tests/support/stores/oracle.py", "tests/support/stores/differential/drawing.py")
-ENGINES = {
-    "memory": [*MEMORY, *STEPS, *SHARED, *SEMANTICS],
-    "json": [*JSON, *STEPS, *SEMANTICS],
-    "sqlite": [*SQLITE, *STEPS, *SEMANTICS],
-    "s3": [*S3, *SEMANTICS],
+OWN = {
+    "memory": [*MEMORY, *STEPS, *SHARED],
+    "json": JSON,
+    "sqlite": [*SQLITE, *STEPS],
+    "s3": S3,
     "redis": [*REDIS, *SHARED],
-    "postgres": [*POSTGRES, *SHARED, *SEMANTICS],
+    "postgres": [*POSTGRES, *SHARED],
 }
+"""What an engine has of its own, and what all engines share beside the semantics."""
+ENGINES = {name: [*own, *(SEMANTICS if name != "redis" else ())] for name, own in OWN.items()}
 """What is changed for each engine. PostgreSQL takes edges by the semantics where it has no statement."""
 DIFFERENTIAL = {"s3": "s3-bucket"}
 """Where the sequences of an engine run, if it is another name than its own."""
@@ -55,13 +57,14 @@ class Job(NamedTuple):
 @click.command()
 @click.option("--engine", "engines", multiple=True, type=click.Choice(sorted(ENGINES)))
 @click.option("--word", "words", multiple=True)
+@click.option("--own", is_flag=True, help="leave out the semantics, which most engines share")
 @click.option("--processes", default=os.cpu_count() or 1)
 @click.option("--write", is_flag=True, help=f"write the table into {PAGE.name}")
-def main(engines: Sequence[str], words: Sequence[str], processes: int, write: bool) -> None:
+def main(engines: Sequence[str], words: Sequence[str], own: bool, processes: int, write: bool) -> None:
     """Run the mutations and print what became of each."""
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     for engine in engines or ENGINES:
-        for mutation in ENGINES[engine]:
+        for mutation in (OWN if own else ENGINES)[engine]:
             if not words or mutation.word in words:
                 jobs.put(Job(engine, mutation))
     outcomes: list[Outcome] = []
