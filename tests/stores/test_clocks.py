@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from runtime.stores.contract import DELETION
+from runtime.model.lifecycles import Due
+from runtime.stores.contract import DELETION, Transitioned
 from runtime.stores.store import GuardBreach
 from tests.support.stores.lifecycles import COURIER, ERRAND, LETTER, PARCEL, PERMIT
 from tests.support.stores.records import (
@@ -18,6 +20,7 @@ from tests.support.stores.records import (
     LetterRecord,
     ParcelRecord,
     PermitRecord,
+    Policy,
 )
 from tests.support.stores.shop import Shop, refused, settlement
 
@@ -158,3 +161,22 @@ async def test_an_access_takes_what_is_due_first(shop: Shop) -> None:
     assert (await store.get("a")).state == WAITING
     assert [each.key for each in await store.claim("eve", 9, runner)] == ["a", "b"]
     assert second.owner == "bob"
+
+
+async def test_an_access_may_take_a_lease(shop: Shop) -> None:
+    """The edge that is taken first is as any other, whatever was asked: a lease has its token, too."""
+    by_access = Due(at="ready_at", by="runner", every="EVERY", on_access=True)
+    edges = {
+        ends: replace(each, dues=(by_access,)) if each.name == "claim" else each
+        for ends, each in LETTER.edges.items()
+    }
+    words = {"deletable": frozenset({WAITING}), "deleters": frozenset({"client"})}
+    store = shop.store(replace(LETTER, edges=edges, **words))
+    for key in ("a", "b"):
+        await store.create(LetterRecord(key=key), shop.call("client"))
+    shop.pass_s(1)
+    record = await store.update("a", policy=Policy(base_ms=5))
+    assert record.state == HELD
+    assert record.token is not None
+    answer = await store.delete("b", WAITING, shop.call("client"))
+    assert answer == Transitioned(False, HELD)

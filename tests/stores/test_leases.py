@@ -6,8 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from runtime.stores.contract import LeaseProof, LeaseSettlement
+from runtime.model.lifecycles import Backoff, Take, Update
+from runtime.stores.contract import LeaseProof, LeaseSettlement, Transitioned
 from runtime.stores.store import GuardBreach
 from tests.support.stores.engine_time import in_time_of_engine, tick_s
 from tests.support.stores.engines import BY_CREATION, ENGINES, claims_by_creation
@@ -24,8 +26,18 @@ from tests.support.stores.records import (
     LetterRecord,
     ParcelRecord,
     PermitRecord,
+    Policy,
 )
 from tests.support.stores.shop import Shop, proof, refused, settlement
+
+_BY_POLICY = Backoff(
+    until="ready_at",
+    count="tries",
+    base="policy.base_ms",
+    max="policy.most_ms",
+    times="policy.factor",
+    jitter="policy.jitter",
+)
 
 
 async def add_errands(shop: Shop, *records: ErrandRecord) -> Any:
@@ -370,3 +382,32 @@ async def test_the_state_of_a_leased_index(shop: Shop) -> None:
     store = await add_errands(shop, ErrandRecord(key="a"), ErrandRecord(key="b"))
     await store.claim("bob", 1, shop.call("runner"))
     assert await store.count((WAITING, HELD)) == {WAITING: 1, HELD: 1}
+
+
+async def test_an_update_without_a_proof_is_made_when_the_lease_has_ended(shop: Shop) -> None:
+    """That a holder is late matters for what it needs the proof for, and for nothing else."""
+    note = Update(
+        name="note",
+        states=frozenset({HELD}),
+        actors=frozenset({"runner"}),
+        from_request={"error": Take("error")},
+    )
+    store = shop.store(replace(PERMIT, updates={"note": note}))
+    await store.create(PermitRecord(key="a"), shop.call("client"))
+    await store.claim("bob", 1, shop.call("runner"))
+    shop.pass_s(11)
+    answer = await store.transition("a", "note", shop.call("runner"), given={"error": "late"})
+    assert answer == Transitioned(True, HELD)
+    assert (await store.get("a")).error == "late"
+
+
+async def test_a_claim_waits_with_the_chance_of_its_world(shop: Shop) -> None:
+    """An edge that takes a lease may have a backoff; its jitter is no other than that of any edge."""
+    edges = {
+        ends: replace(each, backoff=_BY_POLICY) if each.name == "claim" else each
+        for ends, each in LETTER.edges.items()
+    }
+    store = shop.store(replace(LETTER, edges=edges))
+    await store.create(LetterRecord(key="a", policy=Policy(jitter=0.5)), shop.call("client"))
+    (record,) = await store.claim("bob", 1, shop.call("runner"))
+    assert record.ready_at == shop.now(1.5)

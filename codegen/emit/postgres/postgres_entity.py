@@ -314,6 +314,12 @@ class KeptEntity(PostgresWords):
         return f"IN ({_list(sorted(claimers - clocks))})" if claimers - clocks else "IS NULL"
 
     @property
+    def unfenced_updates(self) -> list[str]:
+        """Updates of a leased entity that need no proof, and so are made when the lease has ended, too."""
+        updates, lease = self.row.updates.items(), self.row.lease
+        return [name for name, each in updates if lease and lease.state in each.in_ and not each.fenced]
+
+    @property
     def growing(self) -> list[str]:
         """Counters that nothing resets."""
         edges, updates = self.row.transitions.values(), self.row.updates.values()

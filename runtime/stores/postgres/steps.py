@@ -287,17 +287,16 @@ class PostgresSteps(PostgresContext[Record]):
                 if level >= len(changes):
                     continue
                 change, record = changes[level]
-                edge, reason = "", None
-                if isinstance(change, Transition):
-                    edge, reason = change.name, given.get(change.reason) if change.reason else None
+                named = change.reason if isinstance(change, Transition) else None
+                reason = given.get(named) if named else None
                 made = record if is_new else revised(self._rules, old, record)
-                groups.setdefault((edge, reason or ""), []).append(made)
-            for (edge, reason), records in groups.items():
+                groups.setdefault((change.name, reason or ""), []).append(made)
+            for (name, reason), records in groups.items():
                 rows = await self._run_in(
                     connection,
                     "write",
                     actor=actor,
-                    edge=edge,
+                    edge=name,
                     reason=reason,
                     trace=trace,
                     rows=self._codec.encode(records),

@@ -112,8 +112,10 @@ class ScriptCalls(StoreBase[Record]):
         return found
 
     def _add_chance(self, arguments: dict[str, Any], names: Sequence[str]) -> None:
-        """Add a random number where an edge has jitter, or the seed of many."""
-        edges = [self._rules.edges[name] for name in names if name in self._rules.edges]
+        """Add a random number where an edge has jitter: one of these, its end, or one of an access."""
+        accessed = [clock.change.name for clock in self._rules.on_access if clock.change is not None]
+        edges = [self._rules.edges[name] for name in (*names, *accessed) if name in self._rules.edges]
+        edges += [self._rules.edges[edge.dead_letter.transition] for edge in edges if edge.dead_letter]
         if any(edge.backoff and edge.backoff.jitter for edge in edges):
             arguments["chance"] = self._world.uniform(0.0, 1.0)
 
@@ -141,7 +143,7 @@ class ScriptCalls(StoreBase[Record]):
     async def _run(
         self,
         operation: str,
-        arguments: Mapping[str, Any],
+        arguments: dict[str, Any],
         call: Call | None,
         keys: Sequence[str] = _NO_KEYS,
         *,
@@ -150,6 +152,10 @@ class ScriptCalls(StoreBase[Record]):
         repeatable: bool = False,
     ) -> Reply:
         """Run one operation, and audit what it has done."""
+        if self._rules.on_access:
+            # Whatever is asked, the access itself may take edges.
+            self._add_chance(arguments, ())
+            tokens = tokens or self._add_tokens(arguments, len(self._rules.on_access) * max(1, len(keys)))
         asked = self._call_script(operation, arguments, keys)
         used = 0
         try:

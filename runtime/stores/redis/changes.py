@@ -87,7 +87,8 @@ class Changes(Creation[Record]):
         noted: Mapping[str, str] = NOTHING,
     ) -> Reply:
         arguments = self._arguments(call, requests=requests, **claim)
-        self._add_chance(arguments, [*names])
+        entering = [self._rules.entering.name] if claim and self._rules.entering else []
+        self._add_chance(arguments, [*names, *entering])
         count = len(names) * len(requests) + int(claim.get("free", 0)) + len(requests) if claim else 2
         tokens = self._add_tokens(arguments, count + (100 if self._rules.on_access else 0))
         keys = [request[0] for request in requests]

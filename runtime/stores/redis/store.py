@@ -68,9 +68,7 @@ class RedisStore(Changes[Record]):
             found = self._codec.decode_row(row)
         else:
             arguments = self._arguments(None, key=key)
-            tokens = self._add_tokens(arguments, len(self._rules.on_access))
-            self._add_chance(arguments, [*self._rules.edges])
-            reply = await self._run("get", arguments, None, [key], tokens=tokens)
+            reply = await self._run("get", arguments, None, [key])
             found = self._codec.decode(reply.rows[0]) if reply.rows[0] else None
         return await self._find_archived(key) if found is None else found
 

@@ -91,9 +91,20 @@ def open_s3(world: World, metrics: Metrics, values: Mapping[str, Any], max_termi
 
 
 def open_json(world: World, metrics: Metrics, values: Mapping[str, Any], max_terminal: int) -> Open:
-    """The engine of JSON files is found by its name, as a node finds it."""
-    folder = tempfile.mkdtemp(dir=_FOLDER.name)
-    values = {**values, toy.FOLDER: folder, "MAX_TERMINAL": max_terminal}
+    """Open stores in a folder of their own."""
+    return open_json_at(make_folder(), world, metrics, values, max_terminal)
+
+
+def make_folder() -> Path:
+    """Make a folder for the files of some stores."""
+    return Path(tempfile.mkdtemp(dir=_FOLDER.name))
+
+
+def open_json_at(
+    folder: Path, world: World, metrics: Metrics, values: Mapping[str, Any], max_terminal: int
+) -> Open:
+    """Open stores in a folder; the engine of JSON files is found by its name, as a node finds it."""
+    values = {**values, toy.FOLDER: str(folder), "MAX_TERMINAL": max_terminal}
     engine = make_engine(toy.NAME, EngineContext(SYSTEM, world, metrics, values, "shop"))
 
     def open_store(lifecycle: Lifecycle) -> EntityStore[Any]:
@@ -106,26 +117,48 @@ def open_json(world: World, metrics: Metrics, values: Mapping[str, Any], max_ter
     return open_store
 
 
-def open_sqlite(world: World, metrics: Metrics, values: Mapping[str, Any], max_terminal: int) -> Open:
+class SqlitePlace:
     """A file of its own, with the schema of each entity that is opened."""
-    path = Path(tempfile.mkdtemp(dir=_FOLDER.name)) / "shop.db"
-    file, applied = SqliteDatabase(path), set[str]()
 
-    def open_store(lifecycle: Lifecycle) -> EntityStore[Any]:
+    def __init__(self) -> None:
+        self.path = make_folder() / "shop.db"
+        self._file, self._applied = SqliteDatabase(self.path), set[str]()
+        self._prepared: dict[str, tuple[Lifecycle, Lifecycle, Statements]] = {}
+        """By entity: the lifecycle of the test, the one that is generated from it, and its statements."""
+
+    def open_store(
+        self,
+        world: World,
+        metrics: Metrics,
+        values: Mapping[str, Any],
+        max_terminal: int,
+        lifecycle: Lifecycle,
+    ) -> EntityStore[Any]:
         assert lifecycle.record is not None
-        compiled = compile_lifecycle("sqlite", lifecycle, values)
-        if not applied:
-            file.open(SYSTEM.name, ())
-            OPENED.append(file.close)
-        _apply_schema(path, compiled.artefacts["generated/shop/sqlite/schema.sql"], applied)
+        prepared = self._prepared.get(lifecycle.entity)
+        if prepared is None or prepared[0] is not lifecycle:
+            prepared = self._prepared[lifecycle.entity] = lifecycle, *self._prepare(lifecycle, values)
+        _, made, statements = prepared
         store: EntityStore[Any] = SqliteStore(
-            *(SYSTEM, compiled.lifecycles[lifecycle.entity], lifecycle.record, file, world, metrics, values),
+            *(SYSTEM, made, lifecycle.record, self._file, world, metrics, values),
             max_terminal=max_terminal,
-            statements=_parse(compiled.artefacts[f"generated/shop/sqlite/{lifecycle.entity}.sql"]),
+            statements=statements,
         )
         return store
 
-    return open_store
+    def _prepare(self, lifecycle: Lifecycle, values: Mapping[str, Any]) -> tuple[Lifecycle, Statements]:
+        """Compile a lifecycle, and make its tables."""
+        compiled = compile_lifecycle("sqlite", lifecycle, values)
+        if not self._applied:
+            self._file.open(SYSTEM.name, ())
+            OPENED.append(self._file.close)
+        _apply_schema(self.path, compiled.artefacts["generated/shop/sqlite/schema.sql"], self._applied)
+        text = compiled.artefacts[f"generated/shop/sqlite/{lifecycle.entity}.sql"]
+        return compiled.lifecycles[lifecycle.entity], _parse(text)
+
+
+def open_sqlite(world: World, metrics: Metrics, values: Mapping[str, Any], max_terminal: int) -> Open:
+    return partial(SqlitePlace().open_store, world, metrics, values, max_terminal)
 
 
 def _apply_schema(path: Path, schema: str, applied: set[str]) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from runtime.model.lifecycles import Lifecycle, Transition, Update
 from runtime.stores.contract import DELETION, LeaseProof, LeaseSettlement
 from runtime.stores.semantics import clocks, creation, edges, leases
-from runtime.stores.semantics.rules import Change, Clock, prepare_rules, revised
+from runtime.stores.semantics.rules import Change, Clock, Rules, prepare_rules, revised
 from runtime.world import World
 
 ON_ACCESS = 100
@@ -45,11 +45,12 @@ class Oracle:
         max_terminal: int = 0,
         *,
         by_creation: bool = False,
+        rules: Rules | None = None,
     ) -> None:
         assert lifecycle.record is not None
         self.by_creation = by_creation
         """Whether those of equal age are claimed in the order of their creation, which that of `rows` is."""
-        self.rules = prepare_rules(lifecycle, lifecycle.record, values)
+        self.rules = rules or prepare_rules(lifecycle, lifecycle.record, values)
         self.lifecycle, self.world, self.others = lifecycle, world, others
         self.opened = self.now()
         self.rows: list[Row] = []
@@ -116,11 +117,11 @@ class Oracle:
             if isinstance(self.admit(name, caller, has_proof=False), Update):
                 raise Refusal("GuardBreach")
         self.forget()
-        before = [*self.rows], [*self.remembered]
+        before = [*self.rows], [*self.ended], [*self.remembered]
         try:
             return [self.create(record, caller, then) for record in records]
         except Refusal:
-            self.rows, self.remembered = before
+            self.rows, self.ended, self.remembered = before
             raise
 
     def create(self, record: Any, caller: str, then: Sequence[str] = ()) -> tuple[Any, bool, bool]:

@@ -7,8 +7,9 @@ The server has a clock of its own, and nothing in the engine knows another. Here
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 from typing import Any, ClassVar
 
@@ -23,7 +24,7 @@ from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import EntityStore
 from runtime.stores.postgres import Database, PostgresStore
-from runtime.stores.postgres.statements import parsed
+from runtime.stores.postgres.statements import Statement, parsed
 from runtime.world import World
 from tests.support.stores.spec_text import compile_lifecycle
 
@@ -33,6 +34,7 @@ CREATE SCHEMA IF NOT EXISTS virtual;
 CREATE OR REPLACE FUNCTION {_CLOCK} RETURNS timestamptz LANGUAGE sql VOLATILE
 AS $$ SELECT timestamptz 'epoch' + current_setting('virtual.now')::bigint * interval '1 millisecond' $$;
 """
+_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = $1"
 _numbers = count()
 
 
@@ -44,6 +46,7 @@ class Server:
     """Stores that listen for wake-ups."""
     _shared: tuple[asyncio.AbstractEventLoop, Database] | None = None
     _states: ClassVar[dict[int, tuple[str, int]]] = {}
+    _preparing: ClassVar[asyncio.Lock] = asyncio.Lock()
 
     @classmethod
     def database(cls) -> Database:
@@ -51,13 +54,15 @@ class Server:
         loop = asyncio.get_running_loop()
         if cls._shared is None or cls._shared[0] is not loop:
             cls._shared, cls._states = (loop, Database(cls.url, name="suite", most=3)), {}
+            cls._preparing = asyncio.Lock()
         return cls._shared[1]
 
     @classmethod
     async def enter(cls, connection: asyncpg.Connection[Any], schema: str, now_ms: int) -> None:
         """Let a connection see a schema at a moment."""
         if id(connection) not in cls._states:
-            await connection.execute(_PREPARED)
+            async with cls._preparing:
+                await connection.execute(_PREPARED)
         if cls._states.get(id(connection)) != (schema, now_ms):
             path = "SELECT set_config('search_path', $1, false), set_config('virtual.now', $2, false)"
             await connection.fetch(path, schema, str(now_ms))
@@ -79,9 +84,10 @@ class PlaceDatabase(Database):
     def __init__(self, world: World) -> None:
         super().__init__("")
         self.schema = f"place_{next(_numbers)}"
-        self._world = world
+        self.world = world
         self._wanted: dict[str, str] = {}
         self._made: set[str] = set()
+        self._tables: Sequence[Any] | None = None
 
     def want(self, tables: Mapping[str, str]) -> None:
         """Have tables by the time of the next statement, unless they are there."""
@@ -95,12 +101,26 @@ class PlaceDatabase(Database):
         async with Server.database().connection() as connection:
             if not self._made:
                 await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
-            await Server.enter(connection, self.schema, self._world.now_ms())
+            await Server.enter(connection, self.schema, self.world.now_ms())
             for name, text in self._wanted.items():
                 await connection.execute(text)
                 self._made.add(name)
             self._wanted.clear()
             yield connection
+
+    async def empty(self) -> None:
+        """Delete all rows, whatever the guards say."""
+        async with self.connection() as connection:
+            rows = await connection.fetch(_TABLES, self.schema) if self._tables is None else self._tables
+            self._tables = rows
+            deletions = ";".join(f"DELETE FROM {row[0]}" for row in rows)
+            role = "SET session_replication_role"
+            await connection.execute(f"{role} = replica; {deletions}; {role} = origin")
+
+    async def drop(self) -> None:
+        """Remove the schema."""
+        async with self.connection() as connection:
+            await connection.execute(f"DROP SCHEMA {self.schema} CASCADE")
 
 
 class PlaceStore(PostgresStore[Any]):
@@ -120,6 +140,56 @@ class PlaceStore(PostgresStore[Any]):
         await self._maintenance.wait(60.0)  # A wake-up says that it has begun to listen.
 
 
+class PostgresPlace:
+    """A schema of its own, with the tables of each entity that is opened."""
+
+    def __init__(self, world: World, opened: list[Callable[[], Awaitable[None]]]) -> None:
+        self.database = PlaceDatabase(world)
+        self._prepared: dict[str, tuple[Lifecycle, Lifecycle, Mapping[str, Statement]]] = {}
+        """By entity: the lifecycle of the test, the one that is generated from it, and its statements."""
+        if Server.close not in opened:
+            opened.append(Server.close)
+
+    def open_store(
+        self,
+        system: System,
+        world: World,
+        metrics: Metrics,
+        values: Mapping[str, Any],
+        max_terminal: int,
+        lifecycle: Lifecycle,
+    ) -> EntityStore[Any]:
+        """Open the store of an entity."""
+        prepared = self._prepared.get(lifecycle.entity)
+        if prepared is None or prepared[0] is not lifecycle:
+            prepared = self._prepared[lifecycle.entity] = lifecycle, *self._prepare(lifecycle, values)
+        _, made, statements = prepared
+        assert made.record is not None
+        store: EntityStore[Any] = PlaceStore(
+            *(system, made, made.record, self.database, world, metrics, values),
+            max_terminal=max_terminal,
+            texts=statements,
+        )
+        return store
+
+    def _prepare(
+        self, lifecycle: Lifecycle, values: Mapping[str, Any]
+    ) -> tuple[Lifecycle, Mapping[str, Statement]]:
+        """Compile a lifecycle: as it is generated, and its statements; the tables come with the next one."""
+        compiled = compile_lifecycle("postgres", lifecycle, values)
+        spec = compiled.spec
+        entities = {name: KeptEntity(spec, name, row) for name, row in spec.lifecycle.entities.items()}
+        tables = {name: postgres_files.entity_schema(spec, name, each) for name, each in entities.items()}
+        self.database.want({name: _virtual(text) for name, text in tables.items()})
+        text = "\n".join(postgres_files.statements(spec, entities[lifecycle.entity]))
+        statements = {
+            name: replace(each, text=f"/* {self.database.schema} */ {each.text}")
+            for name, each in parsed(_virtual(text)).items()
+        }
+        made = replace(compiled.lifecycles[lifecycle.entity], key_form=lifecycle.key_form)
+        return made, statements
+
+
 def open_place(
     system: System,
     opened: list[Callable[[], Awaitable[None]]],
@@ -127,41 +197,10 @@ def open_place(
     metrics: Metrics,
     values: Mapping[str, Any],
     max_terminal: int,
-) -> Any:
+) -> Callable[[Lifecycle], EntityStore[Any]]:
     """Return the function that opens stores in a schema of their own."""
-    database = PlaceDatabase(world)
-    if Server.close not in opened:
-        opened.append(Server.close)
-
-    def open_store(lifecycle: Lifecycle) -> EntityStore[Any]:
-        assert lifecycle.record is not None
-        compiled = compile_lifecycle("postgres", lifecycle, values)
-        spec = compiled.spec
-        entities = {name: KeptEntity(spec, name, row) for name, row in spec.lifecycle.entities.items()}
-        tables = {name: postgres_files.entity_schema(spec, name, each) for name, each in entities.items()}
-        database.want({name: _virtual(text) for name, text in tables.items()})
-        text = "\n".join(postgres_files.statements(spec, entities[lifecycle.entity]))
-        statements = {
-            name: replace(each, text=f"/* {database.schema} */ {each.text}")
-            for name, each in parsed(_virtual(text)).items()
-        }
-        made = compiled.lifecycles[lifecycle.entity]
-        assert made.record is not None
-        made = replace(made, key_form=lifecycle.key_form)
-        store: EntityStore[Any] = PlaceStore(
-            system,
-            made,
-            made.record,
-            database,
-            world,
-            metrics,
-            values,
-            max_terminal=max_terminal,
-            texts=statements,
-        )
-        return store
-
-    return open_store
+    place = PostgresPlace(world, opened)
+    return partial(place.open_store, system, world, metrics, values, max_terminal)
 
 
 def _virtual(text: str) -> str:

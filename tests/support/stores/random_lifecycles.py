@@ -1,7 +1,5 @@
 """Lifecycles that no spec has: words drawn at random, within what a lifecycle may be."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Records of the lifecycles, their states, and the variables that they name."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any, Final
 

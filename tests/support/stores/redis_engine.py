@@ -61,6 +61,20 @@ def open_redis(
     """Open stores in a part of the server that is empty, on the time of a world."""
     server, prefix = SHARED.connect()
     opened.append(server.close)
+    return open_redis_at(system, opened, server, prefix, world, metrics, values, max_terminal)
+
+
+def open_redis_at(
+    system: System,
+    opened: list[Close],
+    server: RedisClient,
+    prefix: str,
+    world: World,
+    metrics: Metrics,
+    values: Mapping[str, Any],
+    max_terminal: int,
+) -> Callable[[Lifecycle], EntityStore[Any]]:
+    """Open stores whose keys begin with a prefix."""
     system = replace(system, lifecycles={each.entity: each for each in ALL})
 
     def open_store(lifecycle: Lifecycle) -> EntityStore[Any]:

@@ -6,6 +6,7 @@ import atexit
 import itertools
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,13 @@ _BUCKET = "contract"
 _folders = itertools.count(1)
 
 
+def open_bucket() -> Objects:
+    """Connect to a folder that nothing else uses, of the bucket that all tests of a process share."""
+    shared = _bucket()
+    place = replace(shared.place, prefix=f"t{next(_folders)}/")
+    return Objects(place, shared.credentials)
+
+
 @cache
 def _bucket() -> Objects:
     """A bucket of a server that is there until the process ends."""
@@ -39,27 +47,23 @@ def _bucket() -> Objects:
 
 
 def open_s3_stores(
-    system: System, world: World, metrics: Metrics, values: Mapping[str, Any], max_terminal: int
+    system: System,
+    world: World,
+    metrics: Metrics,
+    values: Mapping[str, Any],
+    max_terminal: int,
+    objects: Objects | None = None,
 ) -> Any:
-    """Make the function that opens a store, in a folder that nothing else uses."""
+    """Make the function that opens a store, in a folder that nothing else uses; of a server unless told."""
     folder, stores = f"t{next(_folders)}/", dict[str, Any]()
-    opened: dict[str, S3Store[Any]] = {}
 
     def open_store(lifecycle: Lifecycle) -> S3Store[Any]:
         assert lifecycle.record is not None
-        if lifecycle.entity not in opened:
-            opened[lifecycle.entity] = S3Store(
-                system,
-                lifecycle,
-                lifecycle.record,
-                _bucket(),
-                world,
-                metrics,
-                values,
-                layout=default_layout(lifecycle, lifecycle.record, folder),
-                max_terminal=max_terminal,
-                stores=stores,
-            )
-        return opened[lifecycle.entity]
+        return S3Store(
+            *(system, lifecycle, lifecycle.record, objects or _bucket(), world, metrics, values),
+            layout=default_layout(lifecycle, lifecycle.record, folder),
+            max_terminal=max_terminal,
+            stores=stores,
+        )
 
     return open_store
