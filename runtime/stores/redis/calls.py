@@ -19,7 +19,7 @@ from runtime.stores.redis.connection.client import Full, RedisClient, RedisUnava
 from runtime.stores.redis.layout import KeyLayout, words_of
 from runtime.stores.redis.lua_table import LuaTable
 from runtime.stores.redis.metrics.measures import RedisMeasures
-from runtime.stores.redis.scripts import Script, ScriptCall
+from runtime.stores.redis.scripts import ScriptCall, Scripts
 from runtime.stores.semantics.clocks import is_in_force
 from runtime.stores.store import Unstorable
 from runtime.world import World
@@ -43,10 +43,10 @@ class Archive(Protocol):
 
 
 class Reply(NamedTuple):
-    """What an operation answers: of each request, and the records that belong to it as JSON."""
+    """What an operation answers: of each request, and the values of the records that belong to it."""
 
     answer: Any
-    rows: Sequence[str]
+    values: Sequence[str | None]
 
 
 class ScriptCalls(StoreBase[Record]):
@@ -78,8 +78,16 @@ class ScriptCalls(StoreBase[Record]):
         self._layout = KeyLayout(self._rules, named if prefix is None else prefix, system)
         self._codec: HashCodec[Record] = HashCodec(self._rules, record, words_of(lifecycle))
         self._new = NewRecords(lifecycle, self._rules, self._codec, is_packed=self._layout.is_packed)
-        table = LuaTable(self._layout, self._codec, system.measured, max_terminal, self._new.packed)
-        self._script = Script(table)
+        self._scripts = Scripts(
+            LuaTable(
+                self._layout,
+                self._codec,
+                system.measured,
+                max_terminal,
+                self._new.packed,
+                is_virtual=clock is not None,
+            )
+        )
         self._measures = RedisMeasures(metrics, lifecycle.entity)
         self._opened = self._local_now()
         self._is_timeless = not self._rules.on_access and (
@@ -136,7 +144,7 @@ class ScriptCalls(StoreBase[Record]):
         self, operation: str, arguments: Mapping[str, Any], keys: Sequence[str] = _NO_KEYS, *more: Any
     ) -> ScriptCall:
         named = [self._layout.clock, *map(self._hash, keys)]
-        return self._script.call(operation, arguments, named, more)
+        return self._scripts.call(operation, arguments, named, more)
 
     async def _run(
         self,
@@ -192,11 +200,12 @@ class ScriptCalls(StoreBase[Record]):
 
     # Audit.
 
-    def _audit_all(self, done: Sequence[Sequence[Any]], call: Call | None, noted: Mapping[str, Any]) -> None:
+    def _audit_all(self, done: Sequence[Any], call: Call | None, noted: Mapping[str, Any]) -> None:
         """Count and log what a script has done to some entities."""
         lease, trace = self._rules.lease, self._rules.trace
         is_logged = call is not None and (call.log.wants(events.TRANSITION) or call.log.wants(events.SHIFT))
-        for name, key, owner, fence, traced, actor, *age in done:
+        notes = iter(done)
+        for name, key, owner, fence, traced, actor, age in zip(*[notes] * 7, strict=True):
             if name == FORGOTTEN:
                 self._audit_forgotten(key, call)
                 continue
@@ -206,8 +215,8 @@ class ScriptCalls(StoreBase[Record]):
                     known |= {lease.owner: owner, lease.fence: int(fence or 0)}
                 if trace and traced:
                     known[trace] = traced
-                if age:
-                    known |= self._update_note(name, age[0])
+                if age != "":
+                    known |= self._update_note(name, age)
                 known |= noted
             self._measure(name, actor)
             is_own = call is None or actor in ("", call.caller)

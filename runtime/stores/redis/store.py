@@ -71,7 +71,7 @@ class RedisStore(Changes[Record]):
             tokens = self._add_tokens(arguments, len(self._rules.on_access))
             self._add_chance(arguments, [*self._rules.edges])
             reply = await self._run("get", arguments, None, [key], tokens=tokens)
-            found = self._codec.decode(reply.rows[0]) if reply.rows[0] else None
+            (found,) = self._codec.decode_all(reply.values)
         return await self._find_archived(key) if found is None else found
 
     async def find(
@@ -208,8 +208,7 @@ class RedisStore(Changes[Record]):
 
     async def trim(self) -> int:
         """Forget what has expired, and sets of needs that no entity has any more; return how much."""
-        ((trimmed,), _) = await self._run("trim", self._arguments(None), None, repeatable=True)
-        return int(trimmed)
+        return int((await self._run("trim", self._arguments(None), None, repeatable=True)).answer)
 
     async def _forget(self) -> None:
         """Forget what has ended long enough ago, where Redis does not do so by itself."""

@@ -1,15 +1,23 @@
 -- The meaning of a lifecycle inside Redis: `runtime/stores/semantics`, function by function.
 --
--- `L` is the table of one lifecycle, which stands before this text; `record` is an entity as its hash has it:
+-- `L` has the constants of one lifecycle, see `lua_assembly.py`; `record` is an entity as its hash has it:
 -- every value is a text, and a field that is unset is not there. A moment is a number of microseconds.
 
--- Functions are in a table: a script makes all of them in each call, and each captures as little as it can.
+-- Functions are in a table: a script makes them in each call, and each captures as little as it can.
 local M = {}
-local args = cjson.decode(ARGV[2])
--- In a world whose clock is virtual the moment is an argument. It is nowhere else.
-local VIRTUAL = args.now ~= nil
-local clock = not VIRTUAL and redis.call('TIME')
-local now = args.now or clock[1] * 1000000 + clock[2]
+local args = cjson.decode(ARGV[1])
+
+function M.read_clock()
+  if L.is_virtual then
+    -- In a world whose clock is virtual the moment is an argument. It is nowhere else.
+    return args.now
+  else
+    local clock = redis.call('TIME')
+    return clock[1] * 1000000 + clock[2]
+  end
+end
+
+local now = M.read_clock()
 
 local texts = {}
 
@@ -68,8 +76,11 @@ end
 -- A number of the record by its path, or that of a variable.
 function M.number(record, path)
   if path.variable then
-    local own = L.overrides and L.overrides.values[M.value(record, L.overrides.by) or '']
-    return own and own[path.variable] or L.values[path.variable]
+    if L.has_overrides then
+      local own = L.overrides.values[M.value(record, L.overrides.by) or '']
+      if own and own[path.variable] then return own[path.variable] end
+    end
+    return L.values[path.variable]
   end
   local found = M.value(record, path.field)
   if path.member then found = found and cjson.decode(found)[path.member] end
@@ -106,16 +117,18 @@ function M.applies(change, record)
 end
 
 function M.is_expired(record)
-  local ends = L.lease.expires and M.moment_at(record, L.lease.expires)
-  return ends ~= nil and ends ~= false and ends <= now
+  if L.lease.expires then
+    local ends = M.moment_at(record, L.lease.expires)
+    return ends ~= nil and ends <= now
+  end
+  return false
 end
 
 -- What is wrong with the proof of a lease: 'lost', 'stale' where only the fence differs, or nothing.
 function M.lease_problem(record, owner, fence)
-  local lease = L.lease
-  if not lease or record[L.status] ~= lease.state then return 'lost' end
-  if owner ~= '' and M.value(record, lease.owner) ~= owner then return 'lost' end
-  if fence ~= 0 and tonumber(M.value(record, lease.fence)) ~= fence then return 'stale' end
+  if record[L.status] ~= L.lease.state then return 'lost' end
+  if owner ~= '' and M.value(record, L.lease.owner) ~= owner then return 'lost' end
+  if fence ~= 0 and tonumber(M.value(record, L.lease.fence)) ~= fence then return 'stale' end
   if owner ~= '' and M.is_expired(record) then return 'lost' end
   return nil
 end
@@ -124,7 +137,7 @@ end
 -- record as it was before the edge.
 
 function M.lease_end(record, moment, seconds)
-  return moment + M.microseconds(seconds or M.number(record, L.lease.seconds))
+  return moment + M.microseconds(seconds or M.number(record, L.lease_seconds))
 end
 
 local tokens_used = 0
@@ -135,17 +148,26 @@ function M.next_token()
 end
 
 function M.lease_writes(edge, record, owner, moment, made)
-  local lease = L.lease
-  if edge.target == lease.state and edge.source ~= lease.state then
-    made[lease.owner] = owner
-    made[lease.fence] = M.text((M.value(record, lease.fence) or 0) + 1)
-    if lease.expires then made[lease.expires] = M.time_value(lease.expires, M.lease_end(record, moment)) end
-    if lease.renewed then made[lease.renewed] = M.time_value(lease.renewed, moment) end
-    if lease.token then made[lease.token] = M.next_token() end
-  elseif edge.source == lease.state and edge.target ~= lease.state then
-    if lease.expires then made[lease.expires] = false end
-    if lease.token then made[lease.token] = false end
-    if not (lease.keeps_owner and edge.target ~= lease.free) then made[lease.owner] = false end
+  if edge.target == L.lease.state and edge.source ~= L.lease.state then
+    made[L.lease.owner] = owner
+    made[L.lease.fence] = M.text((M.value(record, L.lease.fence) or 0) + 1)
+    if L.lease.expires then
+      made[L.lease.expires] = M.time_value(L.lease.expires, M.lease_end(record, moment))
+    end
+    if L.lease.renewed then
+      made[L.lease.renewed] = M.time_value(L.lease.renewed, moment)
+    end
+    if L.lease.token then
+      made[L.lease.token] = M.next_token()
+    end
+  elseif edge.source == L.lease.state and edge.target ~= L.lease.state then
+    if L.lease.expires then
+      made[L.lease.expires] = false
+    end
+    if L.lease.token then
+      made[L.lease.token] = false
+    end
+    if not (L.lease.keeps_owner and edge.target ~= L.lease.free) then made[L.lease.owner] = false end
   end
 end
 
@@ -158,7 +180,7 @@ function M.backoff_s(edge, record)
   local wait = power == math.huge and most or math.min(M.seconds_of(record, backoff.base) * power, most)
   local jitter = backoff.jitter and M.number(record, backoff.jitter) or 0
   if jitter ~= 0 then
-    local chance = VIRTUAL and args.chance or math.random()
+    local chance = L.is_virtual and args.chance or math.random()
     wait = math.min(wait * (1 - jitter + 2 * jitter * chance), most)
   end
   return math.min(math.max(0, wait), L.longest_wait_s)
@@ -225,10 +247,14 @@ end
 function M.after_edge(entity, edge, given, owner)
   local record = entity.record
   local moment, made = M.moment_after(record, now), {}
-  if L.lease then M.lease_writes(edge, record, owner, moment, made) end
+  if L.has_lease then
+    M.lease_writes(edge, record, owner, moment, made)
+  end
   if edge.increment then made[edge.increment] = M.text((M.value(record, edge.increment) or 0) + 1) end
-  if L.waits then M.end_waits(edge, moment, made) end
-  if edge.backoff then made[edge.backoff.until_] = M.wait_until(edge, record, moment) end
+  if L.has_waits then
+    M.end_waits(edge, moment, made)
+    if edge.backoff then made[edge.backoff.until_] = M.wait_until(edge, record, moment) end
+  end
   if edge.stamps then
     for _, name in ipairs(edge.stamps) do made[name] = M.time_value(name, moment) end
   end
