@@ -2,7 +2,7 @@
 
 Redis runs the whole text of a script in each call, so whatever a call has no use for is left out of it:
 
-- `L.name`, or `L.name.part`, is replaced by the constant that it stands for. Tables remain in a table `L`.
+- `L.name`, or `L.name.part`, is replaced by the constant that it stands for. Tables stay in a table `L`.
 - A branch that begins with a constant which the lifecycle does not have is left out.
 - Of the functions and locals at the left margin only those remain that the operation refers to.
 """
@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from runtime.stores.redis.lua_text import to_lua
+from runtime.stores.redis.lua_text import render_choice, to_lua
 
 _TEXT = r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|--[^\n]*"""
 """A string or a comment, in which no name means anything."""
@@ -24,6 +24,14 @@ _RULED_OUT = re.compile(
     rf"(?P<indent> *)(?P<word>if|elseif) (?:nil|false|not true|not {_TEXT})(?: and (?!.* or ).*)? then"
 )
 _RULED_IN = re.compile(rf"(?P<indent> *)if (?:true|not nil|not false|{_TEXT}) then")
+
+
+_TABLES = """local L = setmetatable({}, {__index = function(tables, name)
+  tables[name] = M.make_table(name)
+  return tables[name]
+end})
+
+"""
 
 
 class _Block(NamedTuple):
@@ -38,10 +46,10 @@ class _Block(NamedTuple):
 def assemble(texts: Sequence[str], constants: Mapping[str, Any], functions: str, end: str) -> str:
     """Return a script: what its end needs of some texts, and the end."""
     *placed, end = ("\n".join(_drop_ruled_out(_place_constants(text, constants))) for text in (*texts, end))
-    blocks = [block for text in (placed[0], functions, *placed[1:]) for block in _split(text)]
+    blocks = [block for text in (*placed, functions) for block in _split(text)]
     needed = _follow(end, blocks)
     body = "\n".join((*(block.text for block in blocks if block in needed), end))
-    return f"{_render_tables(body, constants)}{body}"
+    return f"local M = {{}}\n{_render_tables(body, constants)}{body}"
 
 
 def _place_constants(text: str, constants: Mapping[str, Any]) -> str:
@@ -60,9 +68,12 @@ def _place_constants(text: str, constants: Mapping[str, Any]) -> str:
 
 
 def _render_tables(text: str, constants: Mapping[str, Any]) -> str:
-    used = {match["path"].split(".")[0] for match in _CONSTANT.finditer(text) if match["path"]}
-    tables = "".join(f"  {name} = {to_lua(constants[name])},\n" for name in sorted(used))
-    return f"local L = {{\n{tables}}}\n"
+    """Render the tables that a text refers to; each is made when it is first needed."""
+    used = sorted({match["path"].split(".")[0] for match in _CONSTANT.finditer(text) if match["path"]})
+    if not used:
+        return ""
+    choices = render_choice("make_table", {name: constants[name] for name in used})
+    return f"{_TABLES}{choices}\n"
 
 
 def _drop_ruled_out(text: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.redis.codec import HashCodec
 from runtime.stores.redis.layout import KeyLayout
 from runtime.stores.redis.lua_indexes import LuaIndexes
-from runtime.stores.redis.lua_text import Code, render_lazy
+from runtime.stores.redis.lua_text import Code, render_choice, to_lua
 from runtime.stores.semantics.clocks import delay
 from runtime.stores.semantics.edges import LONGEST_WAIT_S
 from runtime.stores.semantics.rules import Change, Clock
@@ -44,12 +44,26 @@ class LuaTable:
         self._is_virtual = is_virtual
         self._variables: set[str] = set()
         self._indexes = LuaIndexes(layout, codec)
-        self.functions = self._indexes.functions
-        """The functions of its indexes, which stand after semantics.lua."""
-        self.constants = self._table()
+        self.functions = self._functions()
+        """The functions that only it has, which stand behind those that all lifecycles share."""
+        self.constants = self._constants()
         # A component has the variables that it reads; what it does not drive needs no others.
         known = sorted(self._variables & self._rules.values.keys())
         self.constants["values"] = {name: self._number(name) for name in known}
+
+    def _functions(self) -> str:
+        rules = self._rules
+        changes = {each.name: self._change(each) for each in rules.changes.values()}
+        clocks = {each.number + 1: self._clock(each) for each in rules.clocks}
+        return "\n".join(
+            (
+                render_choice("make_change", changes),
+                render_choice("make_metrics", self._counts()),
+                render_choice("make_clock", clocks),
+                self._add_record(),
+                self._indexes.functions,
+            )
+        )
 
     def _number(self, name: str) -> float:
         number = float(self._rules.values[name])
@@ -57,8 +71,9 @@ class LuaTable:
 
     # What is said of the entity as a whole.
 
-    def _table(self) -> dict[str, Any]:
+    def _constants(self) -> dict[str, Any]:
         layout, rules, lifecycle = self._layout, self._rules, self._lifecycle
+        counts = self._counts()
         kept, outbox = layout.kept, layout.kept.outbox if layout.kept else None
         state = self._state
         return {
@@ -79,6 +94,7 @@ class LuaTable:
                 if (text := self._codec.encode(name, rules.unset(name))) is not None
             },
             "in_ms": dict.fromkeys((name for name in self._times() if name not in rules.instants), True),
+            "has_milliseconds": not self._times() <= {*rules.instants},
             "has_instants": not rules.instants.isdisjoint(rules.stamps),
             "stamps": rules.stamps,
             "creation_stamps": lifecycle.creation_stamps,
@@ -98,7 +114,6 @@ class LuaTable:
             "has_turns": layout.has_turns,
             "keeps_clock": layout.has_turns or not self._is_virtual,
             "has_on_access": bool(rules.on_access),
-            "fields": [*rules.names],
             "free_keys": self._indexes.free_keys,
             "index_count": self._indexes.count,
             "news_index": self._indexes.news_index,
@@ -117,7 +132,7 @@ class LuaTable:
             "unique": {name: self._unique(name) for name in rules.unique},
             "unique_names": [*rules.unique],
             "ceiling": self._ceiling(),
-            "ceiling_max": self._path(lifecycle.ceiling.max) if lifecycle.ceiling else None,
+            "ceiling_most": rules.values.get(lifecycle.ceiling.max) or None if lifecycle.ceiling else None,
             "retained_s": self._variable_name(self._retained()),
             "ending": layout.ending if self._retained() and not layout.does_hash_expire else None,
             "does_hash_expire": bool(self._retained()) and layout.does_hash_expire,
@@ -129,13 +144,18 @@ class LuaTable:
             "outbox": layout.key(outbox.stream) if outbox else None,
             "archived": self._set_of_states(self._archived()),
             "metrics": layout.key(kept.metrics) if kept and kept.metrics else None,
-            "counts": self._counts(),
-            "counts_creation": "create" in self._counts(),
-            "has_metrics": bool(self._counts()),
+            "counts_creation": "create" in counts,
+            "has_metrics": bool(counts),
             "window_slots": WINDOW_SLOTS,
-            "clocks": [Code(render_lazy(self._clock(clock))) for clock in rules.clocks],
-            "changes": {name: Code(self._change(each)) for name, each in rules.changes.items()},
         }
+
+    def _add_record(self) -> str:
+        """Render the function that adds a record to the answer: the values of its fields, in their order."""
+        values = (
+            f"  reply[n + {place}] = r[{to_lua(name)}] or false"
+            for place, name in enumerate(self._rules.names, 1)
+        )
+        return "\n".join(("function M.add_record(r)", "  local n = #reply", *values, "end"))
 
     def _state(self, state: int) -> str:
         return self._codec.word(self._lifecycle.status, state)
@@ -229,9 +249,9 @@ class LuaTable:
 
     # Changes.
 
-    def _change(self, change: Change) -> str:
-        """Render a change as a function, so that a call makes only those that it needs."""
+    def _change(self, change: Change) -> dict[str, Any]:
         words: dict[str, Any] = {
+            "name": change.name,
             "sources": self._set_of_states(
                 {change.source} if isinstance(change, Transition) else change.states
             ),
@@ -242,7 +262,7 @@ class LuaTable:
             "clear": change.clear or None,
         }
         if isinstance(change, Update):
-            return render_lazy({**words, "is_update": True})
+            return {**words, "is_update": True}
         words |= {
             "source": self._state(change.source),
             "target": self._state(change.target),
@@ -259,7 +279,7 @@ class LuaTable:
             "reason": change.reason,
             "columns": self._columns(change),
         }
-        return render_lazy(words)
+        return words
 
     def _take(self, take: Take) -> dict[str, Any]:
         return {
@@ -343,7 +363,7 @@ class LuaTable:
 
     # Metrics.
 
-    def _counts(self) -> dict[str, Code]:
+    def _counts(self) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {}
         for metric in self._measured:
             source = metric.source
@@ -358,7 +378,7 @@ class LuaTable:
                     "bounds": [Code(each) for each in source.bounds] or None,
                 }
                 found.setdefault(happening, []).append(counted)
-        return {happening: Code(render_lazy(each)) for happening, each in found.items()}
+        return found
 
 
 def _label(text: str) -> dict[str, str]:

@@ -26,9 +26,9 @@ function M.first_record(record, moment)
 end
 
 -- The fields of a new hash and their values: what was given as one text, and the rest.
-function M.fields_of(record, given, is_changed)
+function M.fields_of(record, given)
   local fields, packed, n = {}, L.is_packed, 0
-  if is_changed then
+  if L.takes_edges then
     -- An edge may have written what was given.
     packed = {}
     for name, found in pairs(given ~= '' and cjson.decode(given) or {}) do packed[name] = record[name] == found end
@@ -45,7 +45,7 @@ end
 
 function M.write_new(entity, given, taken, moment)
   local key, record = entity.key, entity.record
-  redis.call('HSET', entity.hash, unpack(M.fields_of(record, given, L.takes_edges and #taken > 0)))
+  redis.call('HSET', entity.hash, unpack(M.fields_of(record, given)))
   entities[key] = entity
   for _, name in ipairs(L.unique_names) do
     if record[name] and record[name] ~= '' then M.keep_unique(name, record[name], key) end
@@ -74,14 +74,12 @@ end
 -- The entity after the edges that its creator takes in the same step; nothing where one does not apply.
 function M.begin(entity)
   local taken = {}
-  if L.takes_edges then
-    for _, name in ipairs(args.edges) do
-      local edge = M.change_of(name)
-      if not M.applies(edge, entity.record) then return nil, name end
-      M.take(entity, edge, {}, args.actor, false, taken)
-    end
-    entity.changed = {}
+  for _, name in ipairs(args.edges) do
+    local edge = M.change_of(name)
+    if not M.applies(edge, entity.record) then return nil, name end
+    M.take(entity, edge, {}, args.actor, false, taken)
   end
+  entity.changed = {}
   return taken
 end
 
@@ -107,8 +105,11 @@ function M.unpack_new(given, apart)
 end
 
 -- Says what becomes of each new entity before any of them is written.
-function M.plan_creation(most, depth)
-  local planned, ahead, keys, latest = {}, {}, {}, 0
+function M.plan_creation()
+  local planned, ahead, keys, latest, depth = {}, {}, {}, 0, 0
+  if L.ceiling_most then
+    depth = M.ceiling_count()
+  end
   if L.keeps_clock then
     -- No two are created at the same moment, so that the first to come is the first in every index.
     latest = tonumber(redis.call('GET', L.clock) or 0)
@@ -126,7 +127,7 @@ function M.plan_creation(most, depth)
       planned[n] = {'found', known, name}
     elseif is_there or keys[key] then
       return {{'exists', key}}
-    elseif most and depth >= most then
+    elseif L.ceiling_most and depth >= L.ceiling_most then
       planned[n] = {'full'}
     else
       if not L.is_virtual then now = math.max(now, latest + 1) end
@@ -134,25 +135,22 @@ function M.plan_creation(most, depth)
       if L.has_turns then record['.turn'] = M.text(math.min(latest - math.floor(now / 1000) * 1000, 999)) end
       local entity = M.new_entity(key, hash, record, given ~= '' and given or nil)
       M.first_record(record, now)
-      local taken, refused = M.begin(entity)
-      if not taken then return {{'refused', refused}} end
+      local taken, refused = nil, nil
+      if L.takes_edges then
+        taken, refused = M.begin(entity)
+        if not taken then return {{'refused', refused}} end
+      end
       planned[n] = {'new', key, entity, given, taken, now}
       keys[key] = true
       for _, each in ipairs(L.unique_names) do
         if record[each] and record[each] ~= '' then ahead[each .. '|' .. record[each]] = key end
       end
-      if most and M.ceiling_place(record) then depth = depth + 1 end
+      if L.ceiling_most then
+        if M.ceiling_place(record) then depth = depth + 1 end
+      end
     end
   end
   return planned, latest
-end
-
-function M.find_room()
-  if L.ceiling.command then
-    local most = M.number({}, L.ceiling_max)
-    if most > 0 then return most, M.ceiling_count() end
-  end
-  return nil, 0
 end
 
 -- What a plan says of each, where nothing is written.
@@ -196,7 +194,7 @@ end
 
 function M.run_create()
   M.forget()
-  local planned, latest = M.plan_creation(M.find_room())
+  local planned, latest = M.plan_creation()
   for n, each in ipairs(planned) do
     if each[1] == 'exists' or each[1] == 'refused' then return {each} end
     if args.expected and (each[1] == 'found') ~= (args.expected[n] ~= '') then return {{'replan'}} end
@@ -207,6 +205,8 @@ function M.run_create()
     redis.call('SET', L.clock, M.text(math.max(now, latest)))
   end
   M.flush()
-  M.add_positions(answers)
+  if L.has_lease then
+    M.add_positions(answers)
+  end
   return answers
 end

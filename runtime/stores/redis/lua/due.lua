@@ -97,7 +97,7 @@ end
 
 function M.run_on_access(key)
   for _, number in ipairs(args.access or {}) do
-    local clock = L.clocks[number]()
+    local clock = M.make_clock(number)
     if key then
       M.run_if_due(clock, key)
     else

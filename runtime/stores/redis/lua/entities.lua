@@ -44,7 +44,7 @@ end
 
 -- Indexes.
 
-local zrem, srem, zadd, sadd, grown = {}, {}, {}, {}, {}
+local zrem, srem, zadd, sadd, grown, NOWHERE = {}, {}, {}, {}, {}, {}
 local has_news, has_writes = false, false
 
 function M.put(lists, key, first, second)
@@ -60,9 +60,9 @@ end
 
 -- Moves an entity from the indexes that it was in to those that it belongs to.
 function M.follow(entity)
-  local key, keys, scores = entity.key, {}, {}
+  local key, keys, scores = entity.key, NOWHERE, NOWHERE
   if entity.record then keys, scores = M.find_places(entity.record) end
-  local was, was_scored = entity.keys or {}, entity.scores or {}
+  local was, was_scored = entity.keys or NOWHERE, entity.scores or NOWHERE
   for n = 1, L.index_count do
     local before, after, score = was[n], keys[n], scores[n]
     if before and before ~= after then M.put(was_scored[n] and zrem or srem, before, key) end
@@ -82,17 +82,20 @@ end
 -- The stack of Lua has room for some thousands of arguments.
 local AT_ONCE = 4000
 
+-- Writes what was collected for some indexes; what is collected from then on is another table.
 function M.call_all(command, lists)
+  if not next(lists) then return lists end
   for key, list in pairs(lists) do
     for first = 1, #list, AT_ONCE do
       redis.call(command, key, unpack(list, first, math.min(first + AT_ONCE - 1, #list)))
     end
   end
+  return {}
 end
 
 function M.write_indexes()
-  M.call_all('ZREM', zrem)
-  M.call_all('SREM', srem)
+  zrem = M.call_all('ZREM', zrem)
+  srem = M.call_all('SREM', srem)
   for key, record in pairs(grown) do
     if redis.call('EXISTS', key) == 0 then
       has_news = true
@@ -101,9 +104,9 @@ function M.write_indexes()
       end
     end
   end
-  M.call_all('ZADD', zadd)
-  M.call_all('SADD', sadd)
-  zrem, srem, zadd, sadd, grown = {}, {}, {}, {}, {}
+  zadd = M.call_all('ZADD', zadd)
+  sadd = M.call_all('SADD', sadd)
+  if next(grown) then grown = {} end
 end
 
 -- Hashes.
@@ -173,13 +176,13 @@ function M.write_histories()
     for _, kind in ipairs(kinds) do
       if #kind.rows > 0 then M.write_kind(kind) end
     end
-    kinds = {}
+    if next(kinds) then kinds = {} end
   else
     for key, lines in pairs(histories) do
       redis.call('RPUSH', L.history .. key, unpack(lines))
       redis.call('LTRIM', L.history .. key, -L.most_history, -1)
     end
-    histories = {}
+    if next(histories) then histories = {} end
   end
 end
 
@@ -219,11 +222,11 @@ end
 
 local metrics, counts, observed, recent = {}, {}, {}, {}
 
--- What is counted at a change. It is made when it is first needed, as changes are.
+-- What is counted at a change.
 function M.metrics_of(name)
   local found = metrics[name]
   if found == nil then
-    found = L.counts[name] and L.counts[name]() or false
+    found = M.make_metrics(name) or false
     metrics[name] = found
   end
   return found
@@ -261,6 +264,7 @@ function M.count_metrics(name, record, given)
 end
 
 function M.write_metrics()
+  if not next(counts) and not next(observed) and not next(recent) then return end
   for series, by in pairs(counts) do redis.call('HINCRBY', L.metrics, series, by) end
   for series, seen in pairs(observed) do
     for place = 1, #seen.bounds + 1 do
@@ -298,7 +302,7 @@ function M.flush()
     if entity.record then M.write_hash(entity) end
     entity.is_dirty = false
   end
-  dirty = {}
+  if dirty[1] then dirty = {} end
   M.write_indexes()
   M.write_histories()
   if L.has_metrics then
@@ -494,11 +498,6 @@ end
 -- The answer: what became of each request, and after it records, each as the values of its fields in their order.
 
 local reply = {false}
-
-function M.add_record(record)
-  local n = #reply
-  for place, name in ipairs(L.fields) do reply[n + place] = record[name] or false end
-end
 
 -- One that is not there has no values.
 function M.add_known(key)

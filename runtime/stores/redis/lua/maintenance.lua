@@ -4,7 +4,7 @@ function M.run_due()
   M.let_finish()
   M.forget()
   local count = 0
-  for _, each in ipairs(args.clocks) do count = count + M.run_clock(L.clocks[each[1]](), each[2]) end
+  for _, each in ipairs(args.clocks) do count = count + M.run_clock(M.make_clock(each[1]), each[2]) end
   return count
 end
 

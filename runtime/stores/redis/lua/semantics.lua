@@ -3,8 +3,6 @@
 -- `L` has the constants of one lifecycle, see `lua_assembly.py`; `record` is an entity as its hash has it:
 -- every value is a text, and a field that is unset is not there. A moment is a number of microseconds.
 
--- Functions are in a table: a script makes them in each call, and each captures as little as it can.
-local M = {}
 local args = cjson.decode(ARGV[1])
 
 function M.read_clock()
@@ -45,24 +43,31 @@ function M.is_unset(record, name)
 end
 
 function M.time_value(name, moment)
-  if L.in_ms[name] then return M.text(math.floor(moment / 1000)) end
+  if L.has_milliseconds then
+    if L.in_ms[name] then return M.text(math.floor(moment / 1000)) end
+  end
   return M.text(moment)
 end
 
 function M.moment_at(record, name)
   local found = tonumber(M.value(record, name) or nil)
-  if found and L.in_ms[name] then return found * 1000 end
+  if L.has_milliseconds then
+    if found and L.in_ms[name] then return found * 1000 end
+  end
   return found
 end
 
 -- Now, but never a time before a stamp that the record has: clocks may step back.
 function M.moment_after(record, moment)
-  if not L.has_instants then moment = math.floor(moment / 1000) * 1000 end
-  local in_ms = L.in_ms
+  if not L.has_instants then
+    moment = math.floor(moment / 1000) * 1000
+  end
   for _, name in ipairs(L.stamps) do
     local at = tonumber(record[name])
     if at then
-      if in_ms[name] then at = at * 1000 end
+      if L.has_milliseconds then
+        if L.in_ms[name] then at = at * 1000 end
+      end
       if at > moment then moment = at end
     end
   end
@@ -296,12 +301,11 @@ end
 
 local changes = {}
 
--- An edge or an update by its name. It is made when it is first needed: a call needs few of them.
+-- An edge or an update by its name.
 function M.change_of(name)
   local found = changes[name]
   if not found then
-    found = L.changes[name]()
-    found.name = name
+    found = M.make_change(name)
     changes[name] = found
   end
   return found
