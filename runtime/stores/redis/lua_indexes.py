@@ -18,10 +18,8 @@ class LuaIndexes:
         self._layout, self._rules, self._codec = layout, layout.rules, codec
         self._lifecycle = layout.lifecycle
         self._places: list[str] = []
-        self.free_keys: dict[str, str] = {}
-        """By word of the rank: the key of the index of those that can be claimed."""
-        self.news_index: int | None = None
-        """The number of the index by which those who wait find something."""
+        self.news_place: int | None = None
+        """The place of the index by which those who wait find something."""
         self.functions = self._render()
         """The functions, which stand after semantics.lua."""
         self.count = len(self._places)
@@ -51,18 +49,19 @@ class LuaIndexes:
 
     def _find_places(self) -> str:
         """Render where an entity is in each index: the key, and the score where it is ordered."""
-        room = ", ".join(["nil"] * len(self._places))
-        places = "\n".join(f"  {each}" for each in self._places)
-        return (
-            f"function M.find_places(r)\n  local keys, scores = {{{room}}}, {{{room}}}\n"
-            f"{places}\n  return keys, scores\nend"
+        room = ", ".join(["nil, nil"] * len(self._places))
+        places = (f"  {each}" for each in self._places)
+        return "\n".join(
+            ("function M.find_places(r)", f"  local p = {{{room}}}", *places, "  return p", "end")
         )
 
-    def _add(self, condition: str, key: str, score: str | None) -> int:
-        n = len(self._places) + 1
-        place = f"keys[{n}], scores[{n}] = {key}, {score}" if score else f"keys[{n}] = {key}"
+    def _next_place(self) -> int:
+        return 2 * len(self._places) + 1
+
+    def _add(self, condition: str, key: str, score: str | None) -> None:
+        n = self._next_place()
+        place = f"p[{n}], p[{n + 1}] = {key}, {score}" if score else f"p[{n}] = {key}"
         self._places.append(place if condition == "true" else f"if {condition} then {place} end")
-        return n
 
     def _condition(self, index: Index) -> str:
         """Render whether a record is in an index."""
@@ -108,18 +107,13 @@ class LuaIndexes:
 
     def _add_free(self) -> str:
         """Add the index of those that can be claimed; return the function for a place in it."""
-        n = len(self._places) + 1
-        self._places.append(f"keys[{n}], scores[{n}] = M.free_place(r)")
-        self.news_index = n
-        condition, key, age = self._free_place()
-        return f"function M.free_place(r)\n  if {condition} then return {key}, {age} end\nend"
-
-    def _free_place(self) -> tuple[str, str, str]:
+        n = self.news_place = self._next_place()
+        self._places.append(f"p[{n}], p[{n + 1}] = M.free_place(r)")
         rules, layout = self._rules, self._layout
         lease, entering = rules.lease, rules.entering
         assert lease is not None
         if entering is None:
-            return "false", "nil", "nil"
+            return "function M.free_place(r)\nend"
         age = self._time(lease.oldest_by)
         if layout.has_turns:
             age = f"M.text((M.moment_at(r, {to_lua(lease.oldest_by)}) or 0) + (r[{to_lua(TURN)}] or 0))"
@@ -129,18 +123,27 @@ class LuaIndexes:
         if entering.when or entering.where:
             found.append(f"M.fits(M.change_of({to_lua(entering.name)}), r)")
         if rules.rank_field is None or not lease.claim_order:
-            return " and ".join(found), to_lua(layout.ranks[0].key), age
-        self.free_keys = {each.word: each.key for each in layout.ranks}
-        return " and ".join(found), f"L.free_keys[{self._text(rules.rank_field)}]", age
+            places = [f"    return {to_lua(layout.ranks[0].key)}, {age}"]
+        else:
+            word = self._text(rules.rank_field)
+            places = [
+                f"    if {word} == {to_lua(each.word)} then return {to_lua(each.key)}, {age} end"
+                for each in layout.ranks
+            ]
+        start = ("function M.free_place(r)", f"  if {' and '.join(found)} then")
+        return "\n".join((*start, *places, "  end", "end"))
 
     def _add_part(self) -> str:
         """Add the parts by needs; return the function for a record's signature, and its needs as a list."""
-        free, n = len(self._places), len(self._places) + 1
-        self._places.append(
-            f"if keys[{free}] then local part = L.parts[keys[{free}]] "
-            f"keys[{n}], scores[{n}] = part[1] .. M.part_of(r) .. part[2], scores[{free}] end"
+        free = self.news_place
+        assert free is not None
+        n = self.news_place = self._next_place()
+        parts = (
+            f"if p[{free}] == {to_lua(each.key)} then "
+            + f"p[{n}], p[{n + 1}] = {concatenate(to_lua(each.part[0]), '(M.part_of(r))', to_lua(each.part[1]))}, p[{free + 1}] end"
+            for each in self._layout.ranks
         )
-        self.news_index = n
+        self._places.append("\n  ".join(parts))
         lease = self._rules.lease
         assert lease is not None
         if lease.holder is not None:

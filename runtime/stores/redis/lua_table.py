@@ -46,10 +46,22 @@ class LuaTable:
         self._indexes = LuaIndexes(layout, codec)
         self.functions = self._functions()
         """The functions that only it has, which stand behind those that all lifecycles share."""
-        self.constants = self._constants()
+        self._known = self._constants()
         # A component has the variables that it reads; what it does not drive needs no others.
         known = sorted(self._variables & self._rules.values.keys())
-        self.constants["values"] = {name: self._number(name) for name in known}
+        self._known["values"] = {name: self._number(name) for name in known}
+
+    def constants_of(self, *, is_creation: bool) -> Mapping[str, Any]:
+        """Return the constants of a script: one for creations in which no edge is taken, or another."""
+        known = self._known
+        has_edges = not is_creation or bool(known["ending"])
+        return {
+            **known,
+            "takes_edges": not is_creation,
+            "changes_hashes": has_edges,
+            "has_history": has_edges or not known["outbox"],
+            "has_metrics": known["counts_creation"] or (has_edges and known["has_metrics"]),
+        }
 
     def _functions(self) -> str:
         rules = self._rules
@@ -82,7 +94,8 @@ class LuaTable:
             "initial": state(lifecycle.initial),
             "terminal": self._set_of_states(lifecycle.terminal),
             "deletable": self._set_of_states(lifecycle.deletable),
-            "hash": layout.hash,
+            "hash_head": layout.hash[0],
+            "hash_tail": layout.hash[1],
             "clock": layout.clock,
             "sequence": kept.sequence if kept and kept.sequence else ".changes",
             "revision": lifecycle.revision,
@@ -114,12 +127,10 @@ class LuaTable:
             "has_turns": layout.has_turns,
             "keeps_clock": layout.has_turns or not self._is_virtual,
             "has_on_access": bool(rules.on_access),
-            "free_keys": self._indexes.free_keys,
-            "index_count": self._indexes.count,
-            "news_index": self._indexes.news_index,
+            "last_place": 2 * self._indexes.count,
+            "news_place": self._indexes.news_place,
             "rank_field": rules.rank_field,
             "ranks": [{"key": each.key, "word": each.word, "part": each.part} for each in layout.ranks],
-            "parts": {each.key: each.part for each in layout.ranks} if layout.has_needs else None,
             "known": layout.known if layout.has_needs else None,
             "paused": layout.paused if rules.rank_field else None,
             "held": layout.held if rules.lease else None,

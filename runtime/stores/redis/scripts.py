@@ -60,11 +60,10 @@ class Scripts:
         return ScriptCall(text, digest, len(keys), (*keys, encoded, *more))
 
     def _assemble(self, operation: str) -> tuple[str, str]:
-        takes_edges = operation == CREATE_AND_TAKE
-        entry = "create" if takes_edges else operation
+        entry = "create" if operation == CREATE_AND_TAKE else operation
         text = assemble(
             [_read(f"{name}.lua") for name in _TEXTS],
-            {**self._table.constants, "takes_edges": takes_edges},
+            self._table.constants_of(is_creation=operation == "create"),
             self._table.functions,
             f"local answer = M.run_{entry}()\n\n{_read('answer.lua')}",
         )

@@ -20,7 +20,7 @@ function M.first_record(record, moment)
     record[name] = M.time_value(name, at and math.max(at, moment) or moment)
   end
   if L.is_held_back then
-    local at = M.moment_at(record, L.held_back_by)
+    local at = record[L.held_back_by] and M.moment_at(record, L.held_back_by)
     if at and at <= moment then record[L.held_back_by] = nil end
   end
 end

@@ -5,7 +5,7 @@
 local entities = {}
 
 function M.hash_of(key)
-  return L.hash[1] .. key .. L.hash[2]
+  return L.hash_head .. key .. L.hash_tail
 end
 
 -- The record of a hash. What the entity was created with is one text in it; what was written later counts.
@@ -39,7 +39,7 @@ end
 
 -- An entity with room for all that is noted of it.
 function M.new_entity(key, hash, record, given)
-  return {key = key, hash = hash, record = record, given = given, changed = {}, keys = nil, scores = nil, is_dirty = false}
+  return {key = key, hash = hash, record = record, given = given, changed = {}, places = nil, is_dirty = false}
 end
 
 -- Indexes.
@@ -60,23 +60,22 @@ end
 
 -- Moves an entity from the indexes that it was in to those that it belongs to.
 function M.follow(entity)
-  local key, keys, scores = entity.key, NOWHERE, NOWHERE
-  if entity.record then keys, scores = M.find_places(entity.record) end
-  local was, was_scored = entity.keys or NOWHERE, entity.scores or NOWHERE
-  for n = 1, L.index_count do
-    local before, after, score = was[n], keys[n], scores[n]
-    if before and before ~= after then M.put(was_scored[n] and zrem or srem, before, key) end
-    if after and (before ~= after or was_scored[n] ~= score) then
+  local key, was = entity.key, entity.places or NOWHERE
+  local places = entity.record and M.find_places(entity.record) or NOWHERE
+  for n = 1, L.last_place, 2 do
+    local before, was_scored, after, score = was[n], was[n + 1], places[n], places[n + 1]
+    if before and before ~= after then M.put(was_scored and zrem or srem, before, key) end
+    if after and (before ~= after or was_scored ~= score) then
       if score then
         M.put(zadd, after, score, key)
       else
         M.put(sadd, after, key)
       end
       -- What was empty until now is news to those who wait.
-      if n == L.news_index then grown[after] = entity.record end
+      if n == L.news_place then grown[after] = entity.record end
     end
   end
-  entity.keys, entity.scores = keys, scores
+  entity.places = places
 end
 
 -- The stack of Lua has room for some thousands of arguments.
@@ -297,14 +296,22 @@ function M.let_finish()
   end
 end
 
-function M.flush()
+function M.write_hashes()
   for _, entity in ipairs(dirty) do
     if entity.record then M.write_hash(entity) end
     entity.is_dirty = false
   end
   if dirty[1] then dirty = {} end
+end
+
+function M.flush()
+  if L.changes_hashes then
+    M.write_hashes()
+  end
   M.write_indexes()
-  M.write_histories()
+  if L.has_history then
+    M.write_histories()
+  end
   if L.has_metrics then
     M.write_metrics()
   end
@@ -328,8 +335,8 @@ end
 function M.prepare(entity)
   if entity.is_dirty then
     M.flush()
-  elseif not entity.keys then
-    entity.keys, entity.scores = M.find_places(entity.record)
+  elseif not entity.places then
+    entity.places = M.find_places(entity.record)
   end
 end
 

@@ -14,7 +14,7 @@ function M.run_renew()
   for _, each in ipairs(args.held) do
     local entity = M.access(each[1])
     if entity and not M.lease_problem(entity.record, each[2], each[3]) then
-      local record, made = entity.record, {}
+      local record = entity.record
       M.prepare(entity)
       if L.lease.expires then
         made[L.lease.expires] = M.time_value(L.lease.expires, M.lease_end(record, now, args.seconds))
@@ -22,7 +22,7 @@ function M.run_renew()
       if L.lease.renewed then
         made[L.lease.renewed] = M.time_value(L.lease.renewed, M.moment_after(record, now))
       end
-      M.write_apart(entity, made)
+      M.write_apart(entity)
       M.add_record(record)
     else
       M.add_record({})
@@ -31,8 +31,8 @@ function M.run_renew()
 end
 
 -- Writes what belongs to no edge.
-function M.write_apart(entity, made)
-  M.apply(entity, made)
+function M.write_apart(entity)
+  M.apply(entity)
   M.revise(entity)
   M.follow(entity)
   M.mark_dirty(entity)
@@ -44,9 +44,8 @@ function M.run_update()
   local entity = M.access(args.key)
   if entity then
     M.prepare(entity)
-    local made = {}
     for name, new in pairs(args.fields) do made[name] = new ~= cjson.null and new end
-    M.write_apart(entity, made)
+    M.write_apart(entity)
   end
   M.add_known(args.key)
 end

@@ -62,13 +62,12 @@ function M.moment_after(record, moment)
   if not L.has_instants then
     moment = math.floor(moment / 1000) * 1000
   end
+  local text = M.text(moment)
   for _, name in ipairs(L.stamps) do
-    local at = tonumber(record[name])
-    if at then
-      if L.has_milliseconds then
-        if L.in_ms[name] then at = at * 1000 end
-      end
-      if at > moment then moment = at end
+    local at = record[name]
+    -- Of two numbers with as many digits the text tells which is greater. To make a number of it takes far longer.
+    if at and not (#at == #text and at <= text) then
+      moment = math.max(moment, M.moment_at(record, name) or moment)
     end
   end
   return moment
@@ -138,8 +137,10 @@ function M.lease_problem(record, owner, fence)
   return nil
 end
 
--- What an edge writes. Writes are collected in `made`, where `false` means unset, and every word reads the
--- record as it was before the edge.
+-- What an edge writes. Writes are collected, and every word reads the record as it was before the edge.
+
+-- What a change writes, where `false` means unset. It is one table for all changes: one that grows is copied.
+local made = {}
 
 function M.lease_end(record, moment, seconds)
   return moment + M.microseconds(seconds or M.number(record, L.lease_seconds))
@@ -152,7 +153,7 @@ function M.next_token()
   return args.tokens[tokens_used]
 end
 
-function M.lease_writes(edge, record, owner, moment, made)
+function M.lease_writes(edge, record, owner, moment)
   if edge.target == L.lease.state and edge.source ~= L.lease.state then
     made[L.lease.owner] = owner
     made[L.lease.fence] = M.text((M.value(record, L.lease.fence) or 0) + 1)
@@ -198,7 +199,7 @@ function M.wait_until(edge, record, moment)
 end
 
 -- Ends the waits of other edges: at once in the state of waiting, and with no trace in any other.
-function M.end_waits(edge, moment, made)
+function M.end_waits(edge, moment)
   for until_, state in pairs(L.waits) do
     if until_ ~= L.not_before and not (edge.backoff and edge.backoff.until_ == until_) then
       local is_over = edge.target == state and until_ ~= L.held_back_by
@@ -228,7 +229,7 @@ function M.take_value(name, take, record, given)
   return found and M.typed(name, found)
 end
 
-function M.take_values(change, record, given, made)
+function M.take_values(change, record, given)
   for name, take in pairs(change.from_request) do made[name] = M.take_value(name, take, record, given) or false end
 end
 
@@ -237,10 +238,11 @@ function M.grow(name, growth, record)
   return M.text(math.floor(math.min(grown, M.number(record, growth.max))))
 end
 
--- Makes what an edge or an update writes part of the record.
-function M.apply(entity, made)
+-- Makes what a change writes part of the record.
+function M.apply(entity)
   local record, changed = entity.record, entity.changed
   for name, new in pairs(made) do
+    made[name] = nil
     new = new or nil
     if record[name] ~= new then
       record[name] = new
@@ -251,13 +253,13 @@ end
 
 function M.after_edge(entity, edge, given, owner)
   local record = entity.record
-  local moment, made = M.moment_after(record, now), {}
+  local moment = M.moment_after(record, now)
   if L.has_lease then
-    M.lease_writes(edge, record, owner, moment, made)
+    M.lease_writes(edge, record, owner, moment)
   end
   if edge.increment then made[edge.increment] = M.text((M.value(record, edge.increment) or 0) + 1) end
   if L.has_waits then
-    M.end_waits(edge, moment, made)
+    M.end_waits(edge, moment)
     if edge.backoff then made[edge.backoff.until_] = M.wait_until(edge, record, moment) end
   end
   if edge.stamps then
@@ -269,7 +271,7 @@ function M.after_edge(entity, edge, given, owner)
   if edge.copy then
     for name, other in pairs(edge.copy) do made[name] = M.value(record, other) or false end
   end
-  if edge.from_request then M.take_values(edge, record, given, made) end
+  if edge.from_request then M.take_values(edge, record, given) end
   if edge.multiply then
     for name, growth in pairs(edge.multiply) do made[name] = M.grow(name, growth, record) end
   end
@@ -277,17 +279,17 @@ function M.after_edge(entity, edge, given, owner)
     for _, name in ipairs(edge.clear) do made[name] = false end
   end
   made[L.status] = edge.target
-  M.apply(entity, made)
+  M.apply(entity)
 end
 
 function M.after_update(entity, update, given)
   local record = entity.record
-  local moment, made = M.moment_after(record, now), {}
+  local moment = M.moment_after(record, now)
   for _, name in ipairs(update.stamps or {}) do made[name] = M.time_value(name, moment) end
   for name, set in pairs(update.sets or {}) do made[name] = set end
-  if update.from_request then M.take_values(update, record, given, made) end
+  if update.from_request then M.take_values(update, record, given) end
   for _, name in ipairs(update.clear or {}) do made[name] = false end
-  M.apply(entity, made)
+  M.apply(entity)
 end
 
 -- What follows: giving up.
