@@ -8,44 +8,63 @@ function M.ceiling_count()
   return count
 end
 
--- The first record of an entity: state, stamps and what is over already are the store's.
-function M.first_record(record, moment)
-  record[L.status], record[L.sequence] = L.initial, '1'
-  local ahead
+-- A new entity has beside its record what stands by itself in its hash; all else is one text, as it was given.
+function M.unpack_new(key, given, apart)
+  local record = given ~= '' and cjson.decode(given) or {}
+  local own = apart ~= '' and cjson.decode(apart) or {}
+  for name, found in pairs(own) do record[name] = found end
+  local entity = M.new_entity(key, M.hash_of(key), record, given ~= '' and given or nil)
+  entity.own = own
+  return entity
+end
+
+function M.set_own(entity, name, new)
+  entity.record[name], entity.own[name] = new, new
+end
+
+-- Makes the first record of an entity: state, stamps and what is over already are the store's.
+function M.complete_new(entity, moment)
+  local record = entity.record
+  M.set_own(entity, L.status, L.initial)
+  M.set_own(entity, L.sequence, '1')
+  local ahead = nil
   if L.not_before then
     ahead = M.moment_at(record, L.not_before)
   end
   for _, name in ipairs(L.creation_stamps) do
     local at = name == L.not_before and ahead
-    record[name] = M.time_value(name, at and math.max(at, moment) or moment)
+    M.set_own(entity, name, M.time_value(name, at and math.max(at, moment) or moment))
   end
   if L.is_held_back then
     local at = record[L.held_back_by] and M.moment_at(record, L.held_back_by)
-    if at and at <= moment then record[L.held_back_by] = nil end
+    if at and at <= moment then M.set_own(entity, L.held_back_by, nil) end
   end
 end
 
--- The fields of a new hash and their values: what was given as one text, and the rest.
-function M.fields_of(record, given)
-  local fields, packed, n = {}, L.is_packed, 0
-  if L.takes_edges then
-    -- An edge may have written what was given.
-    packed = {}
-    for name, found in pairs(given ~= '' and cjson.decode(given) or {}) do packed[name] = record[name] == found end
+-- What stands by itself where edges may have written what was given.
+function M.find_own(entity)
+  local given, own = entity.given and cjson.decode(entity.given) or {}, {}
+  for name, found in pairs(entity.record) do
+    if given[name] ~= found then own[name] = found end
   end
-  for name, found in pairs(record) do
-    if not packed[name] then
-      fields[n + 1], fields[n + 2] = name, found
-      n = n + 2
-    end
-  end
-  if given ~= '' then fields[n + 1], fields[n + 2] = '.given', given end
-  return fields
+  return own
 end
 
-function M.write_new(entity, given, taken, moment)
+function M.write_new_hash(entity)
+  local fields, n = {'.given', entity.given}, entity.given and 2 or 0
+  for name, found in pairs(entity.own) do
+    fields[n + 1], fields[n + 2] = name, found
+    n = n + 2
+  end
+  redis.call('HSET', entity.hash, unpack(fields))
+end
+
+function M.write_new(entity, taken, moment)
   local key, record = entity.key, entity.record
-  redis.call('HSET', entity.hash, unpack(M.fields_of(record, given)))
+  if L.takes_edges then
+    entity.own = M.find_own(entity)
+  end
+  M.write_new_hash(entity)
   entities[key] = entity
   for _, name in ipairs(L.unique_names) do
     if record[name] and record[name] ~= '' then M.keep_unique(name, record[name], key) end
@@ -96,14 +115,6 @@ function M.find_taken(record, ahead)
   end
 end
 
-function M.unpack_new(given, apart)
-  local record = given ~= '' and cjson.decode(given) or {}
-  if apart ~= '' then
-    for name, found in pairs(cjson.decode(apart)) do record[name] = found end
-  end
-  return record
-end
-
 -- Says what becomes of each new entity before any of them is written.
 function M.plan_creation()
   local planned, ahead, keys, latest, depth = {}, {}, {}, 0, 0
@@ -115,9 +126,9 @@ function M.plan_creation()
     latest = tonumber(redis.call('GET', L.clock) or 0)
   end
   for n = 1, (#ARGV - 1) / 3 do
-    local key, given = ARGV[3 * n - 1], ARGV[3 * n]
-    local record, hash = M.unpack_new(given, ARGV[3 * n + 1]), M.hash_of(key)
-    local is_there, known, name = redis.call('EXISTS', hash) == 1, nil, nil
+    local entity = M.unpack_new(unpack(ARGV, 3 * n - 1, 3 * n + 1))
+    local key, record = entity.key, entity.record
+    local is_there, known, name = redis.call('EXISTS', entity.hash) == 1, nil, nil
     -- One that is sent again because its answer was lost finds its own.
     local is_own = is_there and args.again
     if not is_own then known, name = M.find_taken(record, ahead) end
@@ -132,15 +143,16 @@ function M.plan_creation()
     else
       if not L.is_virtual then now = math.max(now, latest + 1) end
       latest = math.max(now, latest + 1)
-      if L.has_turns then record['.turn'] = M.text(math.min(latest - math.floor(now / 1000) * 1000, 999)) end
-      local entity = M.new_entity(key, hash, record, given ~= '' and given or nil)
-      M.first_record(record, now)
+      if L.has_turns then
+        M.set_own(entity, '.turn', M.text(math.min(latest - math.floor(now / 1000) * 1000, 999)))
+      end
+      M.complete_new(entity, now)
       local taken, refused = nil, nil
       if L.takes_edges then
         taken, refused = M.begin(entity)
         if not taken then return {{'refused', refused}} end
       end
-      planned[n] = {'new', key, entity, given, taken, now}
+      planned[n] = {'new', key, entity, taken, now}
       keys[key] = true
       for _, each in ipairs(L.unique_names) do
         if record[each] and record[each] ~= '' then ahead[each .. '|' .. record[each]] = key end
@@ -168,8 +180,8 @@ function M.write_planned(planned)
   for n, each in ipairs(planned) do
     answers[n] = each
     if each[1] == 'new' then
-      M.write_new(each[3], each[4], each[5], each[6])
-      answers[n] = {'done', M.text(each[6]), L.has_lease and M.free_place(each[3].record) or ''}
+      M.write_new(each[3], each[4], each[5])
+      answers[n] = {'done', M.text(each[5]), L.has_lease and M.free_place(each[3].record) or ''}
       if L.takes_edges then
         M.add_record(each[3].record)
       end
