@@ -138,11 +138,12 @@ class LuaIndexes:
         free = self.news_place
         assert free is not None
         n = self.news_place = self._next_place()
-        parts = (
-            f"if p[{free}] == {to_lua(each.key)} then "
-            + f"p[{n}], p[{n + 1}] = {concatenate(to_lua(each.part[0]), '(M.part_of(r))', to_lua(each.part[1]))}, p[{free + 1}] end"
-            for each in self._layout.ranks
-        )
+        parts = []
+        for rank in self._layout.ranks:
+            head, tail = rank.part
+            key = concatenate(to_lua(head), "(M.part_of(r))", to_lua(tail) if tail else "")
+            is_ranked = f"p[{free}] == {to_lua(rank.key)}"
+            parts.append(f"if {is_ranked} then p[{n}], p[{n + 1}] = {key}, p[{free + 1}] end")
         self._places.append("\n  ".join(parts))
         lease = self._rules.lease
         assert lease is not None
