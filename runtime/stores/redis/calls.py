@@ -19,7 +19,7 @@ from runtime.stores.redis.connection.client import Full, RedisClient, RedisUnava
 from runtime.stores.redis.layout import KeyLayout, words_of
 from runtime.stores.redis.lua_table import LuaTable
 from runtime.stores.redis.metrics.measures import RedisMeasures
-from runtime.stores.redis.scripts import Script, ScriptCall
+from runtime.stores.redis.scripts import ScriptCall, Scripts
 from runtime.stores.semantics.clocks import is_in_force
 from runtime.stores.store import Unstorable
 from runtime.world import World
@@ -43,10 +43,10 @@ class Archive(Protocol):
 
 
 class Reply(NamedTuple):
-    """What an operation answers: of each request, and the records that belong to it as JSON."""
+    """What an operation answers: of each request, and the values of the records that belong to it."""
 
     answer: Any
-    rows: Sequence[str]
+    values: Sequence[str | None]
 
 
 class ScriptCalls(StoreBase[Record]):
@@ -78,8 +78,16 @@ class ScriptCalls(StoreBase[Record]):
         self._layout = KeyLayout(self._rules, named if prefix is None else prefix, system)
         self._codec: HashCodec[Record] = HashCodec(self._rules, record, words_of(lifecycle))
         self._new = NewRecords(lifecycle, self._rules, self._codec, is_packed=self._layout.is_packed)
-        table = LuaTable(self._layout, self._codec, system.measured, max_terminal, self._new.packed)
-        self._script = Script(table)
+        self._scripts = Scripts(
+            LuaTable(
+                self._layout,
+                self._codec,
+                system.measured,
+                max_terminal,
+                self._new.packed,
+                is_virtual=clock is not None,
+            )
+        )
         self._measures = RedisMeasures(metrics, lifecycle.entity)
         self._opened = self._local_now()
         self._is_timeless = not self._rules.on_access and (
@@ -138,7 +146,7 @@ class ScriptCalls(StoreBase[Record]):
         self, operation: str, arguments: Mapping[str, Any], keys: Sequence[str] = _NO_KEYS, *more: Any
     ) -> ScriptCall:
         named = [self._layout.clock, *map(self._hash, keys)]
-        return self._script.call(operation, arguments, named, more)
+        return self._scripts.call(operation, arguments, named, more)
 
     async def _run(
         self,
@@ -198,34 +206,63 @@ class ScriptCalls(StoreBase[Record]):
 
     # Audit.
 
-    def _audit_all(self, done: Sequence[Sequence[Any]], call: Call | None, noted: Mapping[str, Any]) -> None:
-        """Count and log what a script has done to some entities."""
-        lease, trace = self._rules.lease, self._rules.trace
-        is_logged = call is not None and (call.log.wants(events.TRANSITION) or call.log.wants(events.SHIFT))
-        for name, key, owner, fence, traced, actor, *age in done:
+    def _audit_all(self, done: Sequence[Any], call: Call | None, noted: Mapping[str, Any]) -> None:
+        """Count and log what a script has done to some entities, all changes of a kind together."""
+        kinds: dict[tuple[str, str], list[Sequence[Any]]] = {}
+        notes = iter(done)
+        for name, key, owner, fence, traced, actor, age in zip(*[notes] * 7, strict=True):
+            kinds.setdefault((name, actor), []).append((key, owner, fence, traced, age))
+        for (name, actor), changes in kinds.items():
             if name == FORGOTTEN:
-                self._audit_forgotten(key, call)
-                continue
-            known: dict[str, Any] = {}
-            if is_logged:
-                if lease is not None and owner:
-                    known |= {lease.owner: owner, lease.fence: int(fence or 0)}
-                if trace and traced:
-                    known[trace] = traced
-                if age:
-                    known |= self._update_note(name, age[0])
-                known |= noted
-            self._measure(name, actor)
-            is_own = call is None or actor in ("", call.caller)
-            self._audit(name, key, call, known, actor="" if is_own else actor)
+                for key, *_ in changes:
+                    self._audit_forgotten(key, call)
+            else:
+                self._audit_kind(name, actor, changes, call, noted)
 
-    def _measure(self, name: str, actor: str) -> None:
+    def _audit_kind(
+        self,
+        name: str,
+        actor: str,
+        changes: Sequence[Sequence[Any]],
+        call: Call | None,
+        noted: Mapping[str, Any],
+    ) -> None:
+        """Count and log changes of one kind; `actor` is who drives it where that is not the caller."""
+        self._measure(name, actor, len(changes))
+        caller = call.caller if call is not None else ""
+        self._metrics.count_transition(self._entity, name, actor or caller, len(changes))
+        event, message, always = self._lines[name]
+        if event is None or call is None or not call.log.wants(event):
+            return
+        shared = {"request_id": call.request_id, **always}
+        shared |= {field: value for field, value in noted.items() if value}
+        if actor not in ("", caller):
+            shared["actor"] = actor
+        call.tell_all(event, message, shared, [self._line_of(name, *each) for each in changes])
+
+    def _line_of(
+        self, name: str, key: str, owner: str, fence: str, traced: str, age: float | str
+    ) -> dict[str, Any]:
+        """Return what the log line of a change has of its entity."""
+        lease, trace = self._rules.lease, self._rules.trace
+        line: dict[str, Any] = {self._key_field: key}
+        if lease is not None and owner:
+            line[lease.owner] = owner
+            if fence and fence != "0":
+                line[lease.fence] = int(fence)
+        if trace and traced:
+            line[trace] = traced
+        if isinstance(age, float | int):
+            line |= self._update_note(name, age)
+        return line
+
+    def _measure(self, name: str, actor: str, count: int) -> None:
         """Count what is counted beside the transitions."""
         change, lease = self._rules.changes.get(name), self._rules.lease
         if actor and lease is not None and isinstance(change, Transition) and change.source == lease.state:
-            self._measures.lease_expired()
+            self._measures.lease_expired(count)
         if name in self._ends:
-            self._measures.given_up()
+            self._measures.given_up(count)
 
     def _update_note(self, name: str, age: float) -> dict[str, Any]:
         """Return what the log has of an update by the clock: the age of the entity, and what changed."""

@@ -92,7 +92,10 @@ class Changes(Creation[Record]):
         count = len(names) * len(requests) + int(claim.get("free", 0)) + len(requests) if claim else 2
         tokens = self._add_tokens(arguments, count + (100 if self._rules.on_access else 0))
         keys = [request[0] for request in requests]
-        return await self._run("change", arguments, call, keys, tokens=tokens, noted=noted)
+        operation = "change"
+        if claim:
+            operation = "exchange" if requests else "claim"
+        return await self._run(operation, arguments, call, keys, tokens=tokens, noted=noted)
 
     def _to_request(
         self,
@@ -131,9 +134,10 @@ class Changes(Creation[Record]):
         if holder is not None and holder.needs in changes:
             fields[SIGNATURE] = compute_signature(changes[holder.needs])
         reply = await self._run("update", self._arguments(None, key=key, fields=fields), None, [key])
-        if not reply.rows[0]:
+        (record,) = self._codec.decode_all(reply.values)
+        if record is None:
             raise NoSuchEntity(key)
-        return self._codec.decode(reply.rows[0])
+        return record
 
     async def delete(self, key: str, expected: int, call: Call) -> Transitioned:
         self._require_deleter(call)
@@ -236,10 +240,9 @@ class Changes(Creation[Record]):
         return claim
 
     def _claimed(self, reply: Reply, position: int, *, is_narrowed: bool) -> list[Record]:
-        if not reply.rows:
+        if not reply.values:
             self._wakeups.found_nothing(position, is_narrowed=is_narrowed)
-        decode = self._codec.decode
-        return [decode(row) for row in reply.rows]
+        return [each for each in self._codec.decode_all(reply.values) if each is not None]
 
     def _admit_settlements(
         self, settlements: Sequence[LeaseSettlement], call: Call
@@ -312,8 +315,8 @@ class Changes(Creation[Record]):
         keys = [held[place][0] for place in asked]
         reply = await self._run("renew", arguments, None, keys, repeatable=True)
         renewed: list[Record | None] = [None] * len(held)
-        for place, row in zip(asked, reply.rows, strict=True):
-            renewed[place] = self._codec.decode(row) if row else None
+        for place, record in zip(asked, self._codec.decode_all(reply.values), strict=True):
+            renewed[place] = record
         for each in renewed:
             if each is None:
                 self._measures.lease_lost()

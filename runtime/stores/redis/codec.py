@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Generic
@@ -84,9 +84,19 @@ class HashCodec(Generic[Record]):
         """Encode the value of a field; None where it is unset."""
         return None if value is None else self.writers[name](value)
 
-    def decode(self, text: str) -> Record:
-        """Decode a record that a script has written as JSON."""
-        return self.decode_fields(decode_json(text))
+    def decode_all(self, values: Sequence[str | None]) -> list[Record | None]:
+        """Decode what a script answers: the values of each record; none at all where there is no record."""
+        width = len(self._readers)
+        return [self._decode(values[place : place + width]) for place in range(0, len(values), width)]
+
+    def _decode(self, values: Sequence[str | None]) -> Record | None:
+        # A field that is unset is not there: the record has its default.
+        found = {
+            name: read(text)
+            for (name, read), text in zip(self._readers, values, strict=True)
+            if text is not None
+        }
+        return self._record(**found) if found else None
 
     def decode_row(self, row: list[str]) -> Record | None:
         """Decode a hash, which comes as names and values in turn; None for an empty one."""

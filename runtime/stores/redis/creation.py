@@ -15,7 +15,7 @@ from runtime.stores.redis.calls import ScriptCalls
 from runtime.stores.redis.codec import decode_json
 from runtime.stores.redis.connection.client import RedisUnavailable, refusal
 from runtime.stores.redis.connection.pipelined_connection import ReplyError
-from runtime.stores.redis.scripts import ScriptCall
+from runtime.stores.redis.scripts import CREATE_AND_TAKE, ScriptCall
 from runtime.stores.semantics.creation import created
 from runtime.stores.store import GuardBreach, Unstorable
 
@@ -89,16 +89,15 @@ class Creation(ScriptCalls[Record]):
         self, records: Sequence[Record], call: Call, compare: Compare[Record], then: Sequence[str]
     ) -> list[str]:
         """Compare each with what would be found in its place; return the keys of those, in their order."""
-        answers, rows, _ = await self._send(records, call.caller, call, then, is_plan=True)
-        found = iter(rows)
+        answers, known_records, _ = await self._send(records, call.caller, call, then, is_plan=True)
+        found = iter(known_records)
         planned = {self._rules.key(record): record for record in records}
         expected = []
         for record, answer in zip(records, answers, strict=True):
             expected.append(answer[1] if answer[0] == "found" else "")
             if answer[0] == "found":
-                text = next(found)
                 # One that is ahead of it in the same call is not there yet.
-                known = self._codec.decode(text) if text else planned.get(answer[1])
+                known = next(found) or planned.get(answer[1])
                 if known is not None:
                     compare(record, known)
         return expected
@@ -116,13 +115,15 @@ class Creation(ScriptCalls[Record]):
         left = [*range(len(records))]
         for _ in range(_ATTEMPTS):
             asked = [records[place] for place in left]
-            answers, rows, begun = await self._send(asked, actor, call, then, expected=expected)
+            answers, known, begun = await self._send(asked, actor, call, then, expected=expected)
             if answers[0][0] == "replan":
                 return []
-            texts, gone = iter(rows), list[int]()
+            found, gone = iter(known), list[int]()
             for place, answer, made_first in zip(left, answers, begun, strict=True):
-                text = "" if answer[0] == "full" else next(texts)
-                result = await self._to_result(records[place], made_first, answer, text, call)
+                # Of one that is full there is no record, and of a new one only where an edge has changed it.
+                has_record = answer[0] in ("found", "own") or (answer[0] == "done" and then)
+                record = next(found) if has_record else None
+                result = await self._to_result(records[place], made_first, answer, record, call)
                 if result is None:
                     gone.append(place)
                 else:
@@ -143,9 +144,9 @@ class Creation(ScriptCalls[Record]):
         *,
         expected: Sequence[str] | None = None,
         is_plan: bool = False,
-    ) -> tuple[list[list[Any]], list[str], list[Record]]:
+    ) -> tuple[list[list[Any]], list[Record | None], list[Record]]:
         """Send records; return what became of each, the records of those known, and each as it was sent."""
-        arguments = self._arguments(call, is_short=not then)
+        arguments = self._arguments(call)
         arguments["actor"] = actor
         tokens = self._add_tokens(arguments, len(then) * len(records))
         self._add_chance(arguments, then)
@@ -165,7 +166,8 @@ class Creation(ScriptCalls[Record]):
             raise self._to_condition(error) from None
 
         def ask(again: bool) -> ScriptCall:
-            return self._call_script("create", {**arguments, "again": again}, keys, *handed)
+            operation = CREATE_AND_TAKE if then else "create"
+            return self._call_script(operation, {**arguments, "again": again}, keys, *handed)
 
         found = await self._answer(self._evaluate(ask))
         answers, done, used = decode_json(found[0])
@@ -176,7 +178,7 @@ class Creation(ScriptCalls[Record]):
             raise GuardBreach(f"{self._entity} {answers[0][1]} exists already")
         if answers[0][0] == "refused":
             raise GuardBreach(f"{answers[0][1]} of a new {self._entity} does not apply")
-        return answers, found[1:], begun
+        return answers, self._codec.decode_all(found[1:]), begun
 
     async def _evaluate(self, ask: Callable[[bool], ScriptCall]) -> list[Any]:
         """Run the script, again if its answer was lost: then it knows its own entities."""
@@ -195,21 +197,22 @@ class Creation(ScriptCalls[Record]):
         return found
 
     async def _to_result(
-        self, record: Record, begun: Record, answer: list[Any], text: str, call: Call | None
+        self, record: Record, begun: Record, answer: list[Any], known: Record | None, call: Call | None
     ) -> CreateResult[Record] | None:
         """Convert what the script says of a record; None where what it found is gone."""
         code = answer[0]
         if code == "full":
             return CreateResult(record, False, True)
         if code == "found":
-            known: Record | None = self._codec.decode(text) if text else await self._find_archived(answer[1])
+            known = known or await self._find_archived(answer[1])
             if known is not None:
                 return CreateResult(known, False)
             await self._forget_unique(record, *answer[1:])
             return None
         if code == "own":
-            return CreateResult(self._codec.decode(text), True)
-        made = self._codec.decode(text) if text else self._first_record(begun, int(answer[1]))
+            assert known is not None
+            return CreateResult(known, True)
+        made = known or self._first_record(begun, int(answer[1]))
         if call is not None:
             self._audit_new(made, call)
         place = answer[2]

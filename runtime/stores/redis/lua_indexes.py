@@ -1,10 +1,10 @@
-"""The indexes of a lifecycle as Lua functions: from a record to the key of its index, and its score there."""
+"""The indexes of a lifecycle as Lua functions: from a record to its keys and scores in them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from runtime.model.lifecycles import Index, Lease
+from runtime.model.lifecycles import Ceiling, Index, Lease
 from runtime.stores.redis.codec import SIGNATURE, TURN, HashCodec
 from runtime.stores.redis.layout import KeyLayout
 from runtime.stores.redis.lua_text import concatenate, to_lua
@@ -17,16 +17,16 @@ class LuaIndexes:
     def __init__(self, layout: KeyLayout, codec: HashCodec[Any]) -> None:
         self._layout, self._rules, self._codec = layout, layout.rules, codec
         self._lifecycle = layout.lifecycle
-        self._indexes: list[str] = []
-        self._free_keys = ""
-        self.free_place: int | None = None
-        """The number of the index of those that can be claimed."""
-        self.ceiling_place: int | None = None
-        """The number of the index that has a ceiling."""
+        self._places: list[str] = []
+        self.news_place: int | None = None
+        """The place of the index by which those who wait find something."""
+        self.functions = self._render()
+        """The functions, which stand after semantics.lua."""
+        self.count = len(self._places)
 
-    def render(self) -> str:
-        """Return the functions, which stand after semantics.lua."""
+    def _render(self) -> str:
         rules, lifecycle, layout = self._rules, self._lifecycle, self._layout
+        functions = []
         for name, index in layout.declared.items():
             if name != layout.free:
                 self._add(self._condition(index), self._index_key(index), self._score(index.score))
@@ -34,28 +34,34 @@ class LuaIndexes:
             listed_by = lifecycle.listed_by
             score = self._time(listed_by) if listed_by else "'0'"
             self._add("true", f"L.listed[r[{to_lua(lifecycle.status)}]]", score)
-        free = part = None
         if rules.lease is not None:
-            free = self.free_place = self._add_free()
+            functions.append(self._add_free())
             if layout.has_needs:
-                part = self._add_part(free)
+                functions.append(self._add_part())
             if not (layout.kept and rules.lease.holder):
                 self._add_held(rules.lease)
         for clock in rules.clocks:
             if clock.due.at is not None and layout.due_keys(clock) is None:
                 self._add_due(clock)
-        self.ceiling_place = self._add_ceiling()
-        indexes = ",\n".join(f"  function(r) {each} end" for each in self._indexes)
-        return (
-            f"L.indexes = {{\n{indexes}\n}}\n"
-            f"L.free_index, L.news_index = {to_lua(free)}, {to_lua(part or free)}\n"
-            f"{self._part_of()}"
+        if lifecycle.ceiling is not None:
+            functions.append(self._add_ceiling(lifecycle.ceiling))
+        return "\n".join((*functions, self._find_places()))
+
+    def _find_places(self) -> str:
+        """Render where an entity is in each index: the key, and the score where it is ordered."""
+        room = ", ".join(["nil, nil"] * len(self._places))
+        places = (f"  {each}" for each in self._places)
+        return "\n".join(
+            ("function M.find_places(r)", f"  local p = {{{room}}}", *places, "  return p", "end")
         )
 
-    def _add(self, condition: str, key: str, score: str | None) -> int:
-        answer = f"return {key}, {score}" if score else f"return {key}"
-        self._indexes.append(answer if condition == "true" else f"if {condition} then {answer} end")
-        return len(self._indexes)
+    def _next_place(self) -> int:
+        return 2 * len(self._places) + 1
+
+    def _add(self, condition: str, key: str, score: str | None) -> None:
+        n = self._next_place()
+        place = f"p[{n}], p[{n + 1}] = {key}, {score}" if score else f"p[{n}] = {key}"
+        self._places.append(place if condition == "true" else f"if {condition} then {place} end")
 
     def _condition(self, index: Index) -> str:
         """Render whether a record is in an index."""
@@ -99,33 +105,53 @@ class LuaIndexes:
     def _score(self, name: str | None) -> str | None:
         return None if name is None else self._time(name)
 
-    def _add_free(self) -> int:
+    def _add_free(self) -> str:
+        """Add the index of those that can be claimed; return the function for a place in it."""
+        n = self.news_place = self._next_place()
+        self._places.append(f"p[{n}], p[{n + 1}] = M.free_place(r)")
         rules, layout = self._rules, self._layout
         lease, entering = rules.lease, rules.entering
         assert lease is not None
+        if entering is None:
+            return "function M.free_place(r)\nend"
         age = self._time(lease.oldest_by)
         if layout.has_turns:
             age = f"M.text((M.moment_at(r, {to_lua(lease.oldest_by)}) or 0) + (r[{to_lua(TURN)}] or 0))"
-        if entering is None:
-            return self._add("false", "nil", "nil")
         found = [self._is_in(entering.source)]
         if rules.leased_index is not None and (more := self._condition(rules.leased_index)) != "true":
             found.append(more)
         if entering.when or entering.where:
             found.append(f"M.fits(M.change_of({to_lua(entering.name)}), r)")
         if rules.rank_field is None or not lease.claim_order:
-            return self._add(" and ".join(found), to_lua(layout.ranks[0].key), age)
-        by_word = to_lua({each.word: each.key for each in layout.ranks})
-        self._free_keys = f"L.free_keys = {by_word}\n"
-        key = f"L.free_keys[{self._text(rules.rank_field)}]"
-        return self._add(" and ".join(found), key, age)
+            places = [f"    return {to_lua(layout.ranks[0].key)}, {age}"]
+        else:
+            word = self._text(rules.rank_field)
+            places = [
+                f"    if {word} == {to_lua(each.word)} then return {to_lua(each.key)}, {age} end"
+                for each in layout.ranks
+            ]
+        start = ("function M.free_place(r)", f"  if {' and '.join(found)} then")
+        return "\n".join((*start, *places, "  end", "end"))
 
-    def _add_part(self, free: int) -> int:
-        self._indexes.append(
-            f"local key, score = L.indexes[{free}](r) "
-            "if key then local part = L.parts[key] return part[1] .. L.part_of(r) .. part[2], score end"
-        )
-        return len(self._indexes)
+    def _add_part(self) -> str:
+        """Add the parts by needs; return the function for a record's signature, and its needs as a list."""
+        free = self.news_place
+        assert free is not None
+        n = self.news_place = self._next_place()
+        parts = []
+        for rank in self._layout.ranks:
+            head, tail = rank.part
+            key = concatenate(to_lua(head), "(M.part_of(r))", to_lua(tail) if tail else "")
+            is_ranked = f"p[{free}] == {to_lua(rank.key)}"
+            parts.append(f"if {is_ranked} then p[{n}], p[{n + 1}] = {key}, p[{free + 1}] end")
+        self._places.append("\n  ".join(parts))
+        lease = self._rules.lease
+        assert lease is not None
+        if lease.holder is not None:
+            needs = self._text(lease.holder.needs)
+            return f"function M.part_of(r)\n  return r[{to_lua(SIGNATURE)}], {needs}\nend"
+        only = f"({self._text(lease.only or '')} or '')"
+        return f"function M.part_of(r)\n  return redis.sha1hex({only}), cjson.encode({{{only}}})\nend"
 
     def _add_held(self, lease: Lease) -> None:
         head, tail = self._layout.held
@@ -141,25 +167,16 @@ class LuaIndexes:
             applies = f"M.applies(M.change_of({to_lua(clock.change.name)}), r)"
         self._add(f"{applies} and {at}", to_lua(self._layout.due_key(clock)), f"M.text({at})")
 
-    def _add_ceiling(self) -> int | None:
-        ceiling, layout = self._lifecycle.ceiling, self._layout
-        if ceiling is None:
-            return None
+    def _add_ceiling(self, ceiling: Ceiling) -> str:
+        """Add the index that has a ceiling, if it is not there; return the function for a place in it."""
+        layout = self._layout
         if layout.ceiling_keys is not None:
+            index = layout.declared[ceiling.index]
             if ceiling.index == layout.free:
-                return self.free_place
-            return [name for name in layout.declared if name != layout.free].index(ceiling.index) + 1
-        own = to_lua(layout.own(f"{self._lifecycle.entity}:in:{ceiling.index}"))
-        return self._add(self._condition(self._rules.indexes[ceiling.index]), own, None)
-
-    def _part_of(self) -> str:
-        """Render the function for the signature of a record's needs, and the needs as a list."""
-        lease, layout = self._rules.lease, self._layout
-        text = self._free_keys
-        if lease is None or not layout.has_needs:
-            return text
-        if lease.holder is not None:
-            needs = self._text(lease.holder.needs)
-            return f"{text}function L.part_of(r) return r[{to_lua(SIGNATURE)}], {needs} end\n"
-        only = f"({self._text(lease.only or '')} or '')"
-        return f"{text}function L.part_of(r) return redis.sha1hex({only}), cjson.encode({{{only}}}) end\n"
+                return "function M.ceiling_place(r)\n  return (M.free_place(r))\nend"
+            condition, key = self._condition(index), self._index_key(index)
+        else:
+            condition = self._condition(self._rules.indexes[ceiling.index])
+            key = to_lua(layout.own(f"{self._lifecycle.entity}:in:{ceiling.index}"))
+            self._add(condition, key, None)
+        return f"function M.ceiling_place(r)\n  if {condition} then return {key} end\nend"

@@ -1,4 +1,4 @@
-"""The table of a lifecycle as Lua text, which stands before the functions that all lifecycles share."""
+"""The constants of a lifecycle, which the functions that all lifecycles share have under the name `L`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.redis.codec import HashCodec
 from runtime.stores.redis.layout import KeyLayout
 from runtime.stores.redis.lua_indexes import LuaIndexes
-from runtime.stores.redis.lua_text import Code, render_lazy, to_lua
+from runtime.stores.redis.lua_text import Code, render_choice, to_lua
 from runtime.stores.semantics.clocks import delay
 from runtime.stores.semantics.edges import LONGEST_WAIT_S
 from runtime.stores.semantics.rules import Change, Clock
@@ -24,7 +24,7 @@ _MOST_HISTORY = 1000
 
 
 class LuaTable:
-    """Renders the table of one lifecycle."""
+    """The constants of one lifecycle, and the functions that only it has."""
 
     def __init__(
         self,
@@ -33,23 +33,49 @@ class LuaTable:
         measured: Sequence[Measured] = (),
         max_terminal: int = 0,
         packed: Sequence[str] = (),
+        *,
+        is_virtual: bool = False,
     ) -> None:
         self._layout, self._rules, self._codec = layout, layout.rules, codec
         self._lifecycle = layout.lifecycle
         self._measured = [each for each in measured if each.entity == self._lifecycle.entity]
         self._max_terminal = max_terminal
         self._packed = packed
+        self._is_virtual = is_virtual
         self._variables: set[str] = set()
         self._indexes = LuaIndexes(layout, codec)
-
-    def render(self) -> tuple[str, str]:
-        """Return the table, and its part that is made of functions, which stands after semantics.lua."""
-        functions = self._indexes.render()
-        table = self._table()
+        self.functions = self._functions()
+        """The functions that only it has, which stand behind those that all lifecycles share."""
+        self._known = self._constants()
         # A component has the variables that it reads; what it does not drive needs no others.
         known = sorted(self._variables & self._rules.values.keys())
-        table["values"] = {name: self._number(name) for name in known}
-        return f"local L = {to_lua(table)}\n", functions
+        self._known["values"] = {name: self._number(name) for name in known}
+
+    def constants_of(self, *, is_creation: bool) -> Mapping[str, Any]:
+        """Return the constants of a script: one for creations in which no edge is taken, or another."""
+        known = self._known
+        has_edges = not is_creation or bool(known["ending"])
+        return {
+            **known,
+            "takes_edges": not is_creation,
+            "changes_hashes": has_edges,
+            "has_history": has_edges or not known["outbox"],
+            "has_metrics": known["counts_creation"] or (has_edges and known["has_metrics"]),
+        }
+
+    def _functions(self) -> str:
+        rules = self._rules
+        changes = {each.name: self._change(each) for each in rules.changes.values()}
+        clocks = {each.number + 1: self._clock(each) for each in rules.clocks}
+        return "\n".join(
+            (
+                render_choice("make_change", changes),
+                render_choice("make_metrics", self._counts()),
+                render_choice("make_clock", clocks),
+                self._add_record(),
+                self._indexes.functions,
+            )
+        )
 
     def _number(self, name: str) -> float:
         number = float(self._rules.values[name])
@@ -57,8 +83,9 @@ class LuaTable:
 
     # What is said of the entity as a whole.
 
-    def _table(self) -> dict[str, Any]:
+    def _constants(self) -> dict[str, Any]:
         layout, rules, lifecycle = self._layout, self._rules, self._lifecycle
+        counts = self._counts()
         kept, outbox = layout.kept, layout.kept.outbox if layout.kept else None
         state = self._state
         return {
@@ -67,7 +94,8 @@ class LuaTable:
             "initial": state(lifecycle.initial),
             "terminal": self._set_of_states(lifecycle.terminal),
             "deletable": self._set_of_states(lifecycle.deletable),
-            "hash": layout.hash,
+            "hash_head": layout.hash[0],
+            "hash_tail": layout.hash[1],
             "clock": layout.clock,
             "sequence": kept.sequence if kept and kept.sequence else ".changes",
             "revision": lifecycle.revision,
@@ -79,33 +107,46 @@ class LuaTable:
                 if (text := self._codec.encode(name, rules.unset(name))) is not None
             },
             "in_ms": dict.fromkeys((name for name in self._times() if name not in rules.instants), True),
+            "has_milliseconds": not self._times() <= {*rules.instants},
             "has_instants": not rules.instants.isdisjoint(rules.stamps),
             "stamps": rules.stamps,
             "creation_stamps": lifecycle.creation_stamps,
-            "waits": {until: state(target) for until, target in rules.waits.items()} or None,
+            "waits": {until: state(target) for until, target in rules.waits.items()},
+            "has_waits": bool(rules.waits),
+            "is_held_back": rules.held_back_by in rules.waits,
             "not_before": rules.not_before,
             "held_back_by": rules.held_back_by,
             "longest_wait_s": LONGEST_WAIT_S,
             "overrides": self._overrides(),
+            "has_overrides": lifecycle.overrides is not None,
             "kinds": self._kinds(),
             "lease": self._lease(rules.lease) if rules.lease else None,
-            "only": rules.lease.only if rules.lease and not rules.lease.holder else None,
+            "lease_seconds": self._path(rules.lease.seconds) if rules.lease else None,
+            "has_lease": rules.lease is not None,
+            "is_virtual": self._is_virtual,
             "has_turns": layout.has_turns,
+            "keeps_clock": layout.has_turns or not self._is_virtual,
+            "has_on_access": bool(rules.on_access),
+            "last_place": 2 * self._indexes.count,
+            "news_place": self._indexes.news_place,
             "rank_field": rules.rank_field,
             "ranks": [{"key": each.key, "word": each.word, "part": each.part} for each in layout.ranks],
-            "parts": {each.key: each.part for each in layout.ranks} if layout.has_needs else None,
             "known": layout.known if layout.has_needs else None,
             "paused": layout.paused if rules.rank_field else None,
             "held": layout.held if rules.lease else None,
             "holder": self._holder(),
+            "has_holder": rules.lease is not None and rules.lease.holder is not None,
             "held_by_it": layout.held_by_it,
+            "is_holder": layout.held_by_it is not None,
             "wake_up": layout.wake_up,
             "listed": {state(each): layout.listed_key(each) for each in lifecycle.states},
             "unique": {name: self._unique(name) for name in rules.unique},
             "unique_names": [*rules.unique],
             "ceiling": self._ceiling(),
+            "ceiling_most": rules.values.get(lifecycle.ceiling.max) or None if lifecycle.ceiling else None,
             "retained_s": self._variable_name(self._retained()),
             "ending": layout.ending if self._retained() and not layout.does_hash_expire else None,
+            "does_hash_expire": bool(self._retained()) and layout.does_hash_expire,
             "ended": layout.ended,
             "most_terminal": self._max_terminal or None,
             "most_on_access": _ON_ACCESS,
@@ -114,11 +155,18 @@ class LuaTable:
             "outbox": layout.key(outbox.stream) if outbox else None,
             "archived": self._set_of_states(self._archived()),
             "metrics": layout.key(kept.metrics) if kept and kept.metrics else None,
-            "counts": self._counts(),
+            "counts_creation": "create" in counts,
+            "has_metrics": bool(counts),
             "window_slots": WINDOW_SLOTS,
-            "clocks": [Code(render_lazy(self._clock(clock))) for clock in rules.clocks],
-            "changes": {name: Code(self._change(each)) for name, each in rules.changes.items()},
         }
+
+    def _add_record(self) -> str:
+        """Render the function that adds a record to the answer: the values of its fields, in their order."""
+        values = (
+            f"  reply[n + {place}] = r[{to_lua(name)}] or false"
+            for place, name in enumerate(self._rules.names, 1)
+        )
+        return "\n".join(("function M.add_record(r)", "  local n = #reply", *values, "end"))
 
     def _state(self, state: int) -> str:
         return self._codec.word(self._lifecycle.status, state)
@@ -184,7 +232,6 @@ class LuaTable:
             "renewed": lease.renewed,
             "fence": lease.fence,
             "token": lease.token,
-            "seconds": self._path(lease.seconds),
             "keeps_owner": lease.keeps_owner,
         }
 
@@ -193,10 +240,12 @@ class LuaTable:
         if lease is None or lease.holder is None:
             return None
         if holder is None:  # Nothing is known of those who could have a lease.
-            return {"hash": ("", ""), "status": "", "states": {}, "capacity": "", "offers": ""}
+            return {"head": "", "tail": "", "status": "", "states": {}, "capacity": "", "offers": ""}
         words = self._layout_words(holder)
+        head, tail = self._layout.holder_hash(holder)
         return {
-            "hash": self._layout.holder_hash(holder),
+            "head": head,
+            "tail": tail,
             "status": holder.status,
             "states": {words.get(each, str(each)): True for each in sorted(lease.holder.states)},
             "capacity": lease.holder.capacity,
@@ -211,9 +260,9 @@ class LuaTable:
 
     # Changes.
 
-    def _change(self, change: Change) -> str:
-        """Render a change as a function, so that a call makes only those that it needs."""
+    def _change(self, change: Change) -> dict[str, Any]:
         words: dict[str, Any] = {
+            "name": change.name,
             "sources": self._set_of_states(
                 {change.source} if isinstance(change, Transition) else change.states
             ),
@@ -224,7 +273,7 @@ class LuaTable:
             "clear": change.clear or None,
         }
         if isinstance(change, Update):
-            return render_lazy({**words, "is_update": True})
+            return {**words, "is_update": True}
         words |= {
             "source": self._state(change.source),
             "target": self._state(change.target),
@@ -241,7 +290,7 @@ class LuaTable:
             "reason": change.reason,
             "columns": self._columns(change),
         }
-        return render_lazy(words)
+        return words
 
     def _take(self, take: Take) -> dict[str, Any]:
         return {
@@ -319,15 +368,13 @@ class LuaTable:
         keys = self._layout.ceiling_keys
         own = self._layout.own(f"{self._lifecycle.entity}:in:{ceiling.index}")
         return {
-            "max": self._path(ceiling.max),
             "keys": keys or [own],
             "command": "ZCARD" if keys and self._layout.declared[ceiling.index].score else "SCARD",
-            "index": self._indexes.ceiling_place,
         }
 
     # Metrics.
 
-    def _counts(self) -> dict[str, Code]:
+    def _counts(self) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {}
         for metric in self._measured:
             source = metric.source
@@ -342,7 +389,7 @@ class LuaTable:
                     "bounds": [Code(each) for each in source.bounds] or None,
                 }
                 found.setdefault(happening, []).append(counted)
-        return {happening: Code(render_lazy(each)) for happening, each in found.items()}
+        return found
 
 
 def _label(text: str) -> dict[str, str]:

@@ -28,9 +28,10 @@ def to_lua(value: Any) -> str:
     return "{" + ", ".join(map(to_lua, value)) + "}"
 
 
-def render_lazy(value: Any) -> str:
-    """Render a value as a function, so that a call makes only what it needs."""
-    return f"function() return {to_lua(value)} end"
+def render_choice(name: str, values: Mapping[Any, Any]) -> str:
+    """Render a function from a name to its value, so that a call makes only what it needs."""
+    choices = (f"  if name == {to_lua(key)} then return {to_lua(value)} end" for key, value in values.items())
+    return "\n".join((f"function M.{name}(name)", *choices, "end"))
 
 
 def concatenate(*parts: str) -> str:

@@ -1,4 +1,4 @@
-"""The script of an entity, which is all of its operations, and calls of it."""
+"""The scripts of an entity, one for each operation, and calls of them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from runtime.stores.redis.lua_assembly import assemble
 from runtime.stores.redis.lua_table import LuaTable
 from runtime.stores.store import Unstorable
 
-_MAINTENANCE = "maintenance"
-_PARTS = {
-    "create": ("creation",),
-    "change": ("due", "changes"),
-    _MAINTENANCE: ("due", "maintenance"),
-}
-"""By operation: the files of its script, and no others: a script makes its functions anew in each call."""
+_TEXTS = ("semantics", "entities", "due", "creation", "changes", "maintenance")
+CREATE_AND_TAKE = "create_and_take"
+"""The creation whose creator takes edges in the same step."""
 
 
 class ScriptCall(NamedTuple):
@@ -41,17 +38,12 @@ class ScriptCall(NamedTuple):
         return ("EVAL", self.text, self.keys, *self.handed)
 
 
-class Script:
-    """The scripts of one kind of entity: its table, and the functions that all kinds share."""
+class Scripts:
+    """The scripts of one kind of entity, each assembled when it is first called."""
 
     def __init__(self, table: LuaTable) -> None:
-        constants, functions = table.render()
-        shared = (constants, _read("semantics.lua"), functions, _read("entities.lua"))
-        texts = {
-            name: "\n".join((*shared, *(_read(f"{part}.lua") for part in parts), _read("answer.lua")))
-            for name, parts in _PARTS.items()
-        }
-        self.texts = {name: (text, _digest(text)) for name, text in texts.items()}
+        self._table = table
+        self._texts: dict[str, tuple[str, str]] = {}
 
     def call(
         self, operation: str, arguments: Mapping[str, Any], keys: Sequence[str], more: Sequence[Any] = ()
@@ -64,8 +56,19 @@ class Script:
             encoded = orjson.dumps(arguments)
         except TypeError:
             raise Unstorable("a text has half a surrogate pair, which the store cannot hold") from None
-        text, digest = self.texts.get(operation) or self.texts[_MAINTENANCE]
-        return ScriptCall(text, digest, len(keys), (*keys, operation, encoded, *more))
+        text, digest = self._texts.get(operation) or self._assemble(operation)
+        return ScriptCall(text, digest, len(keys), (*keys, encoded, *more))
+
+    def _assemble(self, operation: str) -> tuple[str, str]:
+        entry = "create" if operation == CREATE_AND_TAKE else operation
+        text = assemble(
+            [_read(f"{name}.lua") for name in _TEXTS],
+            self._table.constants_of(is_creation=operation == "create"),
+            self._table.functions,
+            f"local answer = M.run_{entry}()\n\n{_read('answer.lua')}",
+        )
+        found = self._texts[operation] = text, _digest(text)
+        return found
 
 
 def make_reading_call(commands: Sequence[Sequence[Any]]) -> ScriptCall:

@@ -69,7 +69,7 @@ class RedisStore(Changes[Record]):
         else:
             arguments = self._arguments(None, key=key)
             reply = await self._run("get", arguments, None, [key])
-            found = self._codec.decode(reply.rows[0]) if reply.rows[0] else None
+            (found,) = self._codec.decode_all(reply.values)
         return await self._find_archived(key) if found is None else found
 
     async def find(
@@ -206,8 +206,7 @@ class RedisStore(Changes[Record]):
 
     async def trim(self) -> int:
         """Forget what has expired, and sets of needs that no entity has any more; return how much."""
-        ((trimmed,), _) = await self._run("trim", self._arguments(None), None, repeatable=True)
-        return int(trimmed)
+        return int((await self._run("trim", self._arguments(None), None, repeatable=True)).answer)
 
     async def _forget(self) -> None:
         """Forget what has ended long enough ago, where Redis does not do so by itself."""

@@ -1,14 +1,12 @@
 -- Changes that a caller asks for, and claims: leases are settled and claimed in one step.
 
-local operations = {}
-
 -- One request: its key, edges, owner and fence of a proof, whether there is one, what is given, whether it is
 -- the last try, the owner of a lease that is taken, and whether it settles a lease.
 function M.change(key, edges, owner, fence, has_proof, given, is_final, new_owner, is_settlement)
   local entity = M.access(key)
   if not entity then return {is_settlement and 'lost' or 'none'} end
   local record = entity.record
-  local source, taken, lease = record[L.status], {}, L.lease
+  local source, taken = record[L.status], {}
   if is_settlement then
     local problem = M.lease_problem(record, owner, fence)
     if not problem and not M.applies(M.change_of(edges[1]), record) then problem = 'lost' end
@@ -21,14 +19,14 @@ function M.change(key, edges, owner, fence, has_proof, given, is_final, new_owne
       entities[key] = nil
       return {'state', source}
     end
-    if has_proof and lease and each.sources[lease.state] then
+    if has_proof and L.has_lease and each.sources[L.lease.state] then
       local problem = M.lease_problem(record, owner, fence)
       if problem then
         entities[key] = nil
         return {problem}
       end
     end
-    for _, more in ipairs(M.take(entity, each, given, new_owner, is_final)) do taken[#taken + 1] = more end
+    M.take(entity, each, given, new_owner, is_final, taken)
   end
   M.commit(entity, source, taken, args.actor, nil, given)
   return {'done', record[L.status]}
@@ -62,12 +60,11 @@ function M.find_fitting(offers)
   return found
 end
 
+-- How many more an owner may have, and what it says that it is able to do.
 function M.room_for(owner, wanted)
-  local holder = L.holder
-  if not holder then return wanted, nil end
-  local state, capacity, offered = unpack(redis.call('HMGET', holder.hash[1] .. owner .. holder.hash[2],
-      holder.status, holder.capacity, holder.offers))
-  if not state or not holder.states[state] then return 0, nil end
+  local state, capacity, offered = unpack(redis.call('HMGET', L.holder.head .. owner .. L.holder.tail,
+      L.holder.status, L.holder.capacity, L.holder.offers))
+  if not state or not L.holder.states[state] then return 0, nil end
   local held = redis.call('SCARD', L.held[1] .. owner .. L.held[2])
   return math.max(0, math.min(wanted, (capacity or 0) - held)), offered or '[]'
 end
@@ -76,12 +73,11 @@ end
 function M.offers_of(offered)
   local asked = args.capabilities
   if asked == cjson.null then asked = nil end
-  if not L.holder and not L.only then return nil end
   local own = {}
   if asked then
     for _, each in ipairs(asked) do own[each] = true end
   end
-  if not L.holder then return asked and own or nil end
+  if not L.has_holder then return asked and own or nil end
   local found = {}
   for _, each in ipairs(cjson.decode(offered)) do
     if not asked or own[each] then found[each] = true end
@@ -91,16 +87,14 @@ end
 
 function M.next_keys(rank, signatures, offset, most)
   local to = L.not_before and M.text(now) or '+inf'
-  local keys = {}
   if not signatures or #signatures == 1 then
     local key = signatures and rank.part[1] .. signatures[1] .. rank.part[2] or rank.key
-    local found = M.members(key, to, offset, most)
-    for i = 1, #found, 2 do keys[#keys + 1] = found[i] end
-    return keys
+    return M.members(key, to, offset, most)
   end
-  local all = {}
+  local keys, all = {}, {}
   for _, signature in ipairs(signatures) do
-    local found = M.members(rank.part[1] .. signature .. rank.part[2], to, 0, offset + most)
+    local found = redis.call('ZRANGEBYSCORE', rank.part[1] .. signature .. rank.part[2], '-inf', to, 'WITHSCORES',
+        'LIMIT', 0, offset + most)
     for i = 1, #found, 2 do all[#all + 1] = {tonumber(found[i + 1]), found[i]} end
   end
   table.sort(all, function(one, other)
@@ -111,10 +105,10 @@ function M.next_keys(rank, signatures, offset, most)
   return keys
 end
 
-function M.claim_one(key, rank, signatures, edge, paused, owner, rows)
+function M.claim_one(key, rank, signatures, edge, paused, owner)
   local entity = M.read(key)
   local record = entity and entity.record
-  if not record or L.indexes[L.free_index](record) ~= rank.key then
+  if not record or M.free_place(record) ~= rank.key then
     -- Whatever the index says, this one is not to be had.
     M.put(zrem, rank.key, key)
     for _, signature in ipairs(signatures or {}) do
@@ -122,32 +116,46 @@ function M.claim_one(key, rank, signatures, edge, paused, owner, rows)
     end
     return false
   end
-  if L.rank_field and paused[M.value(record, L.rank_field)] then return false end
+  if L.rank_field then
+    if paused[M.value(record, L.rank_field)] then return false end
+  end
   if args.where and not M.equals(record, args.where) then return false end
-  local source = record[L.status]
+  local source, taken = record[L.status], {}
   M.prepare(entity)
-  M.commit(entity, source, M.take(entity, edge, {}, owner, false), args.actor, nil, {})
-  rows[#rows + 1] = cjson.encode(record)
+  M.take(entity, edge, {}, owner, false, taken)
+  M.commit(entity, source, taken, args.actor, nil, {})
+  M.add_record(record)
   return true
 end
 
-function M.claim(owner, wanted, rows)
-  M.run_on_access()
-  M.flush()
-  local free, offered = M.room_for(owner, wanted)
-  if free < 1 then return end
-  local signatures = L.known and M.find_fitting(M.offers_of(offered)) or nil
-  if signatures and #signatures == 0 then return end
+function M.find_paused()
   local paused = {}
   for _, word in ipairs(L.paused and redis.call('SMEMBERS', L.paused) or {}) do paused[word] = true end
-  local edge = M.change_of(L.lease.entering)
+  return paused
+end
+
+function M.claim(owner, wanted)
+  if L.has_on_access then
+    M.run_on_access()
+    M.flush()
+  end
+  local free, offered, signatures = wanted, nil, nil
+  if L.has_holder then
+    free, offered = M.room_for(owner, wanted)
+  end
+  if free < 1 then return end
+  if L.known then
+    signatures = M.find_fitting(M.offers_of(offered))
+    if #signatures == 0 then return end
+  end
+  local paused, edge = M.find_paused(), M.change_of(L.lease.entering)
   for _, rank in ipairs(L.ranks) do
     local offset = 0
     while free > 0 and not paused[rank.word] do
       local keys = M.next_keys(rank, signatures, offset, free)
       local left = #keys
       for _, key in ipairs(keys) do
-        if M.claim_one(key, rank, signatures, edge, paused, owner, rows) then free = free - 1 end
+        if M.claim_one(key, rank, signatures, edge, paused, owner) then free = free - 1 end
       end
       if left == 0 then break end
       offset = offset + left
@@ -155,17 +163,35 @@ function M.claim(owner, wanted, rows)
   end
 end
 
-function operations.change()
-  M.let_finish()
-  M.forget()
-  local answers, settled = {}, 0
+-- Makes all changes that are asked for; what became of each, and how many were made.
+function M.make_changes()
+  local answers, made = {}, 0
   for n, request in ipairs(args.requests) do
     answers[n] = M.try_change(request)
-    if answers[n][1] == 'done' then settled = settled + 1 end
+    if answers[n][1] == 'done' then made = made + 1 end
   end
+  return answers, made
+end
+
+function M.run_change()
+  M.let_finish()
+  M.forget()
+  local answers = M.make_changes()
+  return answers
+end
+
+function M.run_claim()
+  M.let_finish()
+  M.forget()
+  M.claim(args.owner, args.free)
+  return {}
+end
+
+function M.run_exchange()
+  M.let_finish()
+  M.forget()
+  local answers, settled = M.make_changes()
   M.flush()
-  local rows = {}
-  if args.owner then M.claim(args.owner, args.free + settled, rows) end
-  M.flush()
-  return {answers, rows}
+  M.claim(args.owner, args.free + settled)
+  return answers
 end

@@ -1,17 +1,5 @@
 -- New entities: all of them are planned before the first is written.
 
-local operations = {}
-
-function M.find_unique(record)
-  for _, name in ipairs(L.unique_names) do
-    local found = record[name]
-    if found and found ~= '' then
-      local key = M.unique_owner(name, found)
-      if key then return key, name end
-    end
-  end
-end
-
 function M.ceiling_count()
   local count = 0
   for _, key in ipairs(L.ceiling.keys) do
@@ -20,45 +8,63 @@ function M.ceiling_count()
   return count
 end
 
-function M.is_under_ceiling(record)
-  local key = L.indexes[L.ceiling.index](record)
-  return key ~= nil
+-- A new entity has beside its record what stands by itself in its hash; all else is one text, as it was given.
+function M.unpack_new(key, given, apart)
+  local record = given ~= '' and cjson.decode(given) or {}
+  local own = apart ~= '' and cjson.decode(apart) or {}
+  for name, found in pairs(own) do record[name] = found end
+  local entity = M.new_entity(key, M.hash_of(key), record, given ~= '' and given or nil)
+  entity.own = own
+  return entity
 end
 
--- The first record of an entity: state, stamps and what is over already are the store's.
-function M.first_record(record, moment)
-  record[L.status], record[L.sequence] = L.initial, '1'
+function M.set_own(entity, name, new)
+  entity.record[name], entity.own[name] = new, new
+end
+
+-- Makes the first record of an entity: state, stamps and what is over already are the store's.
+function M.complete_new(entity, moment)
+  local record = entity.record
+  M.set_own(entity, L.status, L.initial)
+  M.set_own(entity, L.sequence, '1')
+  local ahead = nil
+  if L.not_before then
+    ahead = M.moment_at(record, L.not_before)
+  end
   for _, name in ipairs(L.creation_stamps) do
-    local at = name == L.not_before and M.moment_at(record, name)
-    record[name] = M.time_value(name, at and math.max(at, moment) or moment)
+    local at = name == L.not_before and ahead
+    M.set_own(entity, name, M.time_value(name, at and math.max(at, moment) or moment))
   end
-  local back = L.held_back_by
-  if back and L.waits and L.waits[back] then
-    local at = M.moment_at(record, back)
-    if at and at <= moment then record[back] = nil end
+  if L.is_held_back then
+    local at = record[L.held_back_by] and M.moment_at(record, L.held_back_by)
+    if at and at <= moment then M.set_own(entity, L.held_back_by, nil) end
   end
 end
 
-function M.write_new(entity, given, taken, moment)
-  local key, record, hash, fields = entity.key, entity.record, entity.hash, {}
-  local packed = L.is_packed
-  if #taken > 0 then
-    -- An edge may have written what was given.
-    local known = given ~= '' and cjson.decode(given) or {}
-    packed = {}
-    for name, found in pairs(known) do packed[name] = record[name] == found end
+-- What stands by itself where edges may have written what was given.
+function M.find_own(entity)
+  local given, own = entity.given and cjson.decode(entity.given) or {}, {}
+  for name, found in pairs(entity.record) do
+    if given[name] ~= found then own[name] = found end
   end
-  for name, found in pairs(record) do
-    if not packed[name] then
-      fields[#fields + 1] = name
-      fields[#fields + 1] = found
-    end
+  return own
+end
+
+function M.write_new_hash(entity)
+  local fields, n = {'.given', entity.given}, entity.given and 2 or 0
+  for name, found in pairs(entity.own) do
+    fields[n + 1], fields[n + 2] = name, found
+    n = n + 2
   end
-  if given ~= '' then
-    fields[#fields + 1] = '.given'
-    fields[#fields + 1] = given
+  redis.call('HSET', entity.hash, unpack(fields))
+end
+
+function M.write_new(entity, taken, moment)
+  local key, record = entity.key, entity.record
+  if L.takes_edges then
+    entity.own = M.find_own(entity)
   end
-  redis.call('HSET', hash, unpack(fields))
+  M.write_new_hash(entity)
   entities[key] = entity
   for _, name in ipairs(L.unique_names) do
     if record[name] and record[name] ~= '' then M.keep_unique(name, record[name], key) end
@@ -67,101 +73,127 @@ function M.write_new(entity, given, taken, moment)
     redis.call('XADD', L.outbox, '*', 'entity', L.name, 'key', key, 'sequence', '1', 'to', L.initial, 'at',
         M.text(moment), 'actor', args.actor, 'trace', M.trace_of(record))
   else
-    local fence = L.lease and M.value(record, L.lease.fence) or '0'
-    M.write_line(key, {'1', 'create', '', L.initial, args.actor, M.text(moment), fence, '', '', M.trace_of(record)})
+    M.write_line(key, {'1', 'create', '', L.initial, args.actor, M.text(moment), M.fence_of(record), '', '',
+        M.trace_of(record)})
   end
-  M.count_metrics('create', record, {})
-  M.note_changes(entity, taken, args.actor, nil, {})
-  entity.changed[L.sequence] = #taken > 0 or nil
+  if L.counts_creation then
+    M.count_metrics('create', record, {})
+  end
+  if L.takes_edges then
+    M.note_changes(entity, taken, args.actor, nil, {})
+    entity.changed[L.sequence] = #taken > 0 or nil
+  end
   M.follow(entity)
-  M.mark_dirty(entity)
-  M.retain(entity)
+  if L.takes_edges then
+    M.mark_dirty(entity)
+    M.retain(entity)
+  end
 end
 
 -- The entity after the edges that its creator takes in the same step; nothing where one does not apply.
 function M.begin(entity)
   local taken = {}
-  for _, name in ipairs(args.edges or {}) do
+  for _, name in ipairs(args.edges) do
     local edge = M.change_of(name)
     if not M.applies(edge, entity.record) then return nil, name end
-    for _, each in ipairs(M.take(entity, edge, {}, args.actor, false)) do taken[#taken + 1] = each end
+    M.take(entity, edge, {}, args.actor, false, taken)
   end
   entity.changed = {}
   return taken
 end
 
+-- The key that has a unique value of a new record already, here or ahead of it in the same call, and its field.
+function M.find_taken(record, ahead)
+  for _, name in ipairs(L.unique_names) do
+    local found = record[name]
+    local key = found and found ~= '' and M.unique_owner(name, found)
+    if key then return key, name end
+  end
+  for _, name in ipairs(L.unique_names) do
+    local key = ahead[name .. '|' .. (record[name] or '')]
+    if key then return key, name end
+  end
+end
+
 -- Says what becomes of each new entity before any of them is written.
-function M.plan_creation(most, depth)
-  local planned, ahead, keys = {}, {}, {}
-  -- No two are created at the same moment, so that the first to come is the first in every index.
-  local latest = VIRTUAL and not L.has_turns and 0 or tonumber(redis.call('GET', L.clock) or 0)
-  for n = 1, (#ARGV - 2) / 3 do
-    local key, given, apart = ARGV[3 * n], ARGV[3 * n + 1], ARGV[3 * n + 2]
-    local record = given ~= '' and cjson.decode(given) or {}
-    if apart ~= '' then
-      for name, found in pairs(cjson.decode(apart)) do record[name] = found end
-    end
+function M.plan_creation()
+  local planned, ahead, keys, latest, depth = {}, {}, {}, 0, 0
+  if L.ceiling_most then
+    depth = M.ceiling_count()
+  end
+  if L.keeps_clock then
+    -- No two are created at the same moment, so that the first to come is the first in every index.
+    latest = tonumber(redis.call('GET', L.clock) or 0)
+  end
+  for n = 1, (#ARGV - 1) / 3 do
+    local entity = M.unpack_new(unpack(ARGV, 3 * n - 1, 3 * n + 1))
+    local key, record = entity.key, entity.record
+    local is_there, known, name = redis.call('EXISTS', entity.hash) == 1, nil, nil
     -- One that is sent again because its answer was lost finds its own.
-    local is_own = args.again and redis.call('EXISTS', M.hash_of(key)) == 1
-    local known, name
-    if not is_own then known, name = M.find_unique(record) end
-    for _, each in ipairs(L.unique_names) do
-      if not is_own and not known and record[each] and record[each] ~= '' then
-        known, name = ahead[each .. '|' .. record[each]], each
-      end
-    end
+    local is_own = is_there and args.again
+    if not is_own then known, name = M.find_taken(record, ahead) end
     if is_own then
       planned[n] = {'own', key}
     elseif known then
       planned[n] = {'found', known, name}
-    elseif keys[key] or redis.call('EXISTS', M.hash_of(key)) == 1 then
+    elseif is_there or keys[key] then
       return {{'exists', key}}
-    elseif most and depth >= most then
+    elseif L.ceiling_most and depth >= L.ceiling_most then
       planned[n] = {'full'}
     else
-      if not VIRTUAL then now = math.max(now, latest + 1) end
+      if not L.is_virtual then now = math.max(now, latest + 1) end
       latest = math.max(now, latest + 1)
-      if L.has_turns then record['.turn'] = M.text(math.min(latest - math.floor(now / 1000) * 1000, 999)) end
-      local entity = {key = key, hash = M.hash_of(key), record = record, changed = {}}
-      entity.given = given ~= '' and given or nil
-      M.first_record(record, now)
-      local taken, refused = M.begin(entity)
-      if not taken then return {{'refused', refused}} end
-      planned[n] = {'new', key, entity, given, taken, now}
+      if L.has_turns then
+        M.set_own(entity, '.turn', M.text(math.min(latest - math.floor(now / 1000) * 1000, 999)))
+      end
+      M.complete_new(entity, now)
+      local taken, refused = nil, nil
+      if L.takes_edges then
+        taken, refused = M.begin(entity)
+        if not taken then return {{'refused', refused}} end
+      end
+      planned[n] = {'new', key, entity, taken, now}
       keys[key] = true
       for _, each in ipairs(L.unique_names) do
         if record[each] and record[each] ~= '' then ahead[each .. '|' .. record[each]] = key end
       end
-      if most and M.is_under_ceiling(record) then depth = depth + 1 end
+      if L.ceiling_most then
+        if M.ceiling_place(record) then depth = depth + 1 end
+      end
     end
   end
   return planned, latest
 end
 
-function operations.create()
-  M.forget()
-  local most = L.ceiling and M.number({}, L.ceiling.max) or 0
-  local planned, latest = M.plan_creation(most > 0 and most, most > 0 and M.ceiling_count() or 0)
-  local answers, rows = {}, {}
+-- What a plan says of each, where nothing is written.
+function M.tell_plan(planned)
+  local answers = {}
   for n, each in ipairs(planned) do
-    if each[1] == 'exists' or each[1] == 'refused' then return {{each}} end
-    if args.expected and (each[1] == 'found') ~= (args.expected[n] ~= '') then return {{{'replan'}}} end
+    answers[n] = {each[1], each[2], type(each[3]) == 'string' and each[3] or ''}
+    if each[1] == 'found' or each[1] == 'own' then M.add_known(each[2]) end
   end
+  return answers
+end
+
+function M.write_planned(planned)
+  local answers = {}
   for n, each in ipairs(planned) do
-    if args.is_plan then
-      answers[n] = {each[1], each[2], each[3] ~= nil and type(each[3]) == 'string' and each[3] or ''}
-    elseif each[1] == 'new' then
-      M.write_new(each[3], each[4], each[5], each[6])
-      local place = L.free_index and L.indexes[L.free_index](each[3].record)
-      answers[n] = {'done', M.text(each[6]), place or ''}
-      rows[#rows + 1] = args.is_short and '' or M.row_of(each[2])
-    else
-      answers[n] = each
+    answers[n] = each
+    if each[1] == 'new' then
+      M.write_new(each[3], each[4], each[5])
+      answers[n] = {'done', M.text(each[5]), L.has_lease and M.free_place(each[3].record) or ''}
+      if L.takes_edges then
+        M.add_record(each[3].record)
+      end
+    elseif each[1] ~= 'full' then
+      M.add_known(each[2])
     end
-    if each[1] == 'found' or each[1] == 'own' then rows[#rows + 1] = M.row_of(each[2]) end
   end
-  if not args.is_plan and (L.has_turns or not VIRTUAL) then redis.call('SET', L.clock, M.text(math.max(now, latest))) end
-  M.flush()
+  return answers
+end
+
+-- Says of each new one how many stand before it where it waits.
+function M.add_positions(answers)
   local depth = {}
   for n = #answers, 1, -1 do
     local place = answers[n][1] == 'done' and answers[n][3]
@@ -170,5 +202,23 @@ function operations.create()
       answers[n][3] = depth[place]
     end
   end
-  return {answers, rows}
+end
+
+function M.run_create()
+  M.forget()
+  local planned, latest = M.plan_creation()
+  for n, each in ipairs(planned) do
+    if each[1] == 'exists' or each[1] == 'refused' then return {each} end
+    if args.expected and (each[1] == 'found') ~= (args.expected[n] ~= '') then return {{'replan'}} end
+  end
+  if args.is_plan then return M.tell_plan(planned) end
+  local answers = M.write_planned(planned)
+  if L.keeps_clock then
+    redis.call('SET', L.clock, M.text(math.max(now, latest)))
+  end
+  M.flush()
+  if L.has_lease then
+    M.add_positions(answers)
+  end
+  return answers
 end

@@ -2,20 +2,18 @@
 
 -- Members of an ordered index to a score, those of equal score by their keys.
 function M.members(key, to, offset, most)
-  return redis.call('ZRANGEBYSCORE', key, '-inf', to, 'WITHSCORES', 'LIMIT', offset, most)
+  return redis.call('ZRANGEBYSCORE', key, '-inf', to, 'LIMIT', offset, most)
 end
 
 -- Due changes.
 
 function M.holder_state(record)
-  local holder = L.holder
-  local owner = L.lease and M.value(record, L.lease.owner)
-  if not holder or not owner then return nil end
-  return redis.call('HGET', holder.hash[1] .. owner .. holder.hash[2], holder.status) or nil
+  local owner = L.has_holder and M.value(record, L.lease.owner)
+  return owner and redis.call('HGET', L.holder.head .. owner .. L.holder.tail, L.holder.status) or nil
 end
 
 function M.is_held(key)
-  return L.held_by_it and redis.call('SCARD', L.held_by_it[1] .. key .. L.held_by_it[2]) or 0
+  return L.is_holder and redis.call('SCARD', L.held_by_it[1] .. key .. L.held_by_it[2]) or 0
 end
 
 function M.is_due(clock, record)
@@ -53,9 +51,9 @@ function M.run_if_due(clock, key)
   local source, given = entity.record[L.status], M.due_given(clock, entity.record)
   local age = clock.at and now - (M.moment_at(entity.record, clock.at) or now)
   M.prepare(entity)
-  local taken = M.take(entity, M.change_of(clock.change), given, '', false)
-  M.commit(entity, source, taken, clock.by, clock.by, given)
-  if taken[1][1].is_update then done[#done][7] = age end
+  local taken = {}
+  M.take(entity, M.change_of(clock.change), given, '', false, taken)
+  M.commit(entity, source, taken, clock.by, clock.by, given, age)
   return true
 end
 
@@ -79,17 +77,17 @@ function M.run_clock(clock, most)
     local offset = 0
     while count < most do
       local found = M.members(index, to, offset, most)
-      for i = 1, #found, 2 do
-        if M.run_if_due(clock, found[i]) then
+      for _, key in ipairs(found) do
+        if M.run_if_due(clock, key) then
           count = count + 1
-        elseif not M.read(found[i]) then
+        elseif not M.read(key) then
           -- Its hash has expired, or was removed by hand.
-          M.put(zrem, index, found[i])
-          M.note_done('.forgotten', found[i])
+          M.put(zrem, index, key)
+          M.note_done('.forgotten', key)
         end
         if count >= most then break end
       end
-      if #found < 2 * most then break end
+      if #found < most then break end
       -- All of these stand before those that are meant.
       offset = offset + most
     end
@@ -99,7 +97,7 @@ end
 
 function M.run_on_access(key)
   for _, number in ipairs(args.access or {}) do
-    local clock = L.clocks[number]()
+    local clock = M.make_clock(number)
     if key then
       M.run_if_due(clock, key)
     else
@@ -110,6 +108,8 @@ end
 
 -- An entity after all that is due for it whenever it is accessed.
 function M.access(key)
-  M.run_on_access(key)
+  if L.has_on_access then
+    M.run_on_access(key)
+  end
   return M.read(key)
 end

@@ -5,7 +5,7 @@
 local entities = {}
 
 function M.hash_of(key)
-  return L.hash[1] .. key .. L.hash[2]
+  return L.hash_head .. key .. L.hash_tail
 end
 
 -- The record of a hash. What the entity was created with is one text in it; what was written later counts.
@@ -32,14 +32,19 @@ function M.read(key)
     return nil
   end
   local record, given = M.unpack_row(row)
-  known = {key = key, hash = hash, record = record, given = given, changed = {}}
+  known = M.new_entity(key, hash, record, given)
   entities[key] = known
   return known
 end
 
+-- An entity with room for all that is noted of it.
+function M.new_entity(key, hash, record, given)
+  return {key = key, hash = hash, record = record, given = given, changed = {}, places = nil, own = nil, is_dirty = false}
+end
+
 -- Indexes.
 
-local zrem, srem, zadd, sadd, grown = {}, {}, {}, {}, {}
+local zrem, srem, zadd, sadd, grown, NOWHERE = {}, {}, {}, {}, {}, {}
 local has_news, has_writes = false, false
 
 function M.put(lists, key, first, second)
@@ -53,61 +58,54 @@ function M.put(lists, key, first, second)
   if second then list[n + 2] = second end
 end
 
--- Where an entity is in each index: the key, and the score where it is ordered.
-function M.find_places(record)
-  local keys, scores = {}, {}
-  for n, index in ipairs(L.indexes) do
-    keys[n], scores[n] = index(record)
-  end
-  return keys, scores
-end
-
 -- Moves an entity from the indexes that it was in to those that it belongs to.
 function M.follow(entity)
-  local keys, scores = {}, {}
-  if entity.record then keys, scores = M.find_places(entity.record) end
-  local was, was_scored = entity.keys or {}, entity.scores or {}
-  for n in ipairs(L.indexes) do
-    local before, after = was[n], keys[n]
-    if before and before ~= after then M.put(was_scored[n] and zrem or srem, before, entity.key) end
-    if after and (before ~= after or was_scored[n] ~= scores[n]) then
-      if scores[n] then
-        M.put(zadd, after, scores[n], entity.key)
+  local key, was = entity.key, entity.places or NOWHERE
+  local places = entity.record and M.find_places(entity.record) or NOWHERE
+  for n = 1, L.last_place, 2 do
+    local before, was_scored, after, score = was[n], was[n + 1], places[n], places[n + 1]
+    if before and before ~= after then M.put(was_scored and zrem or srem, before, key) end
+    if after and (before ~= after or was_scored ~= score) then
+      if score then
+        M.put(zadd, after, score, key)
       else
-        M.put(sadd, after, entity.key)
+        M.put(sadd, after, key)
       end
       -- What was empty until now is news to those who wait.
-      if n == L.news_index then grown[after] = entity.record end
+      if n == L.news_place then grown[after] = entity.record end
     end
   end
-  entity.keys, entity.scores = keys, scores
+  entity.places = places
 end
 
 -- The stack of Lua has room for some thousands of arguments.
 local AT_ONCE = 4000
 
+-- Writes what was collected for some indexes; what is collected from then on is another table.
 function M.call_all(command, lists)
+  if not next(lists) then return lists end
   for key, list in pairs(lists) do
     for first = 1, #list, AT_ONCE do
       redis.call(command, key, unpack(list, first, math.min(first + AT_ONCE - 1, #list)))
     end
   end
+  return {}
 end
 
 function M.write_indexes()
-  M.call_all('ZREM', zrem)
-  M.call_all('SREM', srem)
+  zrem = M.call_all('ZREM', zrem)
+  srem = M.call_all('SREM', srem)
   for key, record in pairs(grown) do
     if redis.call('EXISTS', key) == 0 then
       has_news = true
-      if L.known and redis.call('HSETNX', L.known, L.part_of(record)) == 1 then
-        redis.call('INCR', L.known .. ':version')
+      if L.known then
+        if redis.call('HSETNX', L.known, M.part_of(record)) == 1 then redis.call('INCR', L.known .. ':version') end
       end
     end
   end
-  M.call_all('ZADD', zadd)
-  M.call_all('SADD', sadd)
-  zrem, srem, zadd, sadd, grown = {}, {}, {}, {}, {}
+  zadd = M.call_all('ZADD', zadd)
+  sadd = M.call_all('SADD', sadd)
+  if next(grown) then grown = {} end
 end
 
 -- Hashes.
@@ -173,14 +171,18 @@ function M.write_line(key, line)
 end
 
 function M.write_histories()
-  for _, kind in ipairs(kinds) do
-    if #kind.rows > 0 then M.write_kind(kind) end
+  if L.outbox then
+    for _, kind in ipairs(kinds) do
+      if #kind.rows > 0 then M.write_kind(kind) end
+    end
+    if next(kinds) then kinds = {} end
+  else
+    for key, lines in pairs(histories) do
+      redis.call('RPUSH', L.history .. key, unpack(lines))
+      redis.call('LTRIM', L.history .. key, -L.most_history, -1)
+    end
+    if next(histories) then histories = {} end
   end
-  for key, lines in pairs(histories) do
-    redis.call('RPUSH', L.history .. key, unpack(lines))
-    redis.call('LTRIM', L.history .. key, -L.most_history, -1)
-  end
-  kinds, histories = {}, {}
 end
 
 function M.trace_of(record)
@@ -189,32 +191,45 @@ function M.trace_of(record)
   return args.trace or ''
 end
 
+function M.fence_of(record)
+  return L.has_lease and M.value(record, L.lease.fence) or '0'
+end
+
 function M.note_history(entity, edge, actor, given, owner)
-  local record, lease = entity.record, L.lease
+  local record = entity.record
   local sequence = M.text((record[L.sequence] or 0) + 1)
   record[L.sequence] = sequence
   entity.changed[L.sequence] = true
-  local fence = lease and M.value(record, lease.fence) or '0'
   local reason = edge.reason and given[edge.reason] or ''
   if reason == cjson.null then reason = '' end
-  if not L.outbox then
-    M.write_line(entity.key, {sequence, edge.name, edge.source, edge.target, actor, M.text(now), fence, owner, reason,
-        M.trace_of(record)})
-    return
+  if L.outbox then
+    local change = {entity.key, sequence}
+    if L.has_lease then
+      change[3], change[4] = owner, M.fence_of(record)
+    end
+    if edge.reason then change[#change + 1] = reason end
+    if L.trace then change[#change + 1] = M.trace_of(record) end
+    if L.archived[edge.target] then change[#change + 1] = record end
+    M.tell(edge, actor, edge.columns, change)
+  else
+    M.write_line(entity.key, {sequence, edge.name, edge.source, edge.target, actor, M.text(now), M.fence_of(record),
+        owner, reason, M.trace_of(record)})
   end
-  local change = {entity.key, sequence}
-  if lease then
-    change[3], change[4] = owner, fence
-  end
-  if edge.reason then change[#change + 1] = reason end
-  if L.trace then change[#change + 1] = M.trace_of(record) end
-  if L.archived[edge.target] then change[#change + 1] = record end
-  M.tell(edge, actor, edge.columns, change)
 end
 
 -- Metrics: fields of one hash.
 
-local counts, observed, recent = {}, {}, {}
+local metrics, counts, observed, recent = {}, {}, {}, {}
+
+-- What is counted at a change.
+function M.metrics_of(name)
+  local found = metrics[name]
+  if found == nil then
+    found = M.make_metrics(name) or false
+    metrics[name] = found
+  end
+  return found
+end
 
 function M.observe(name, waited, bounds)
   local seen = observed[name]
@@ -229,9 +244,9 @@ function M.observe(name, waited, bounds)
 end
 
 function M.count_metrics(name, record, given)
-  local counted = L.counts[name]
+  local counted = M.metrics_of(name)
   if not counted then return end
-  for _, metric in ipairs(counted()) do
+  for _, metric in ipairs(counted) do
     local words = {metric.name}
     for _, label in ipairs(metric.labels) do
       local word = label.word or label.field and M.value(record, label.field) or label.given and given[label.given]
@@ -248,6 +263,7 @@ function M.count_metrics(name, record, given)
 end
 
 function M.write_metrics()
+  if not next(counts) and not next(observed) and not next(recent) then return end
   for series, by in pairs(counts) do redis.call('HINCRBY', L.metrics, series, by) end
   for series, seen in pairs(observed) do
     for place = 1, #seen.bounds + 1 do
@@ -280,15 +296,25 @@ function M.let_finish()
   end
 end
 
-function M.flush()
+function M.write_hashes()
   for _, entity in ipairs(dirty) do
     if entity.record then M.write_hash(entity) end
     entity.is_dirty = false
   end
-  dirty = {}
+  if dirty[1] then dirty = {} end
+end
+
+function M.flush()
+  if L.changes_hashes then
+    M.write_hashes()
+  end
   M.write_indexes()
-  M.write_histories()
-  M.write_metrics()
+  if L.has_history then
+    M.write_histories()
+  end
+  if L.has_metrics then
+    M.write_metrics()
+  end
 end
 
 function M.revise(entity)
@@ -309,16 +335,18 @@ end
 function M.prepare(entity)
   if entity.is_dirty then
     M.flush()
-  elseif not entity.keys then
-    entity.keys, entity.scores = M.find_places(entity.record)
+  elseif not entity.places then
+    entity.places = M.find_places(entity.record)
   end
 end
 
--- What was done, for the audit: by each change its name, key, owner, fence, trace and actor.
+-- What was done, for the audit: of each change its name, key, owner, fence, trace, actor and age, one behind the other.
 local done = {}
 
-function M.note_done(name, key, owner, fence, trace, actor)
-  done[#done + 1] = {name, key, owner or '', fence or '', trace or '', actor or ''}
+function M.note_done(name, key, owner, fence, trace, actor, age)
+  local n = #done
+  done[n + 1], done[n + 2], done[n + 3], done[n + 4] = name, key, owner or '', fence or ''
+  done[n + 5], done[n + 6], done[n + 7] = trace or '', actor or '', age or ''
 end
 
 -- Unique values.
@@ -329,15 +357,17 @@ end
 
 function M.unique_owner(name, found)
   local kept = redis.call('GET', M.unique_key(name, found))
-  if not kept or not VIRTUAL then return kept end
-  local until_, key = string.match(kept, '^(%d*)|(.*)$')
-  if until_ == '' or tonumber(until_) > now then return key end
+  if kept and L.is_virtual then
+    local until_, key = string.match(kept, '^(%d*)|(.*)$')
+    return (until_ == '' or tonumber(until_) > now) and key
+  end
+  return kept
 end
 
 function M.keep_unique(name, found, key)
   local seconds, kept_as = L.unique[name].seconds, M.unique_key(name, found)
   local length = seconds and M.microseconds(L.values[seconds])
-  if VIRTUAL then
+  if L.is_virtual then
     redis.call('SET', kept_as, (length and M.text(now + length) or '') .. '|' .. key)
   elseif length then
     redis.call('SET', kept_as, key, 'PX', math.ceil(length / 1000))
@@ -366,9 +396,15 @@ function M.drop(entity)
   entity.record = nil
   M.follow(entity)
   redis.call('DEL', entity.hash)
-  if L.history then redis.call('DEL', L.history .. entity.key) end
-  if L.ending then redis.call('ZREM', L.ending, entity.key) end
-  if L.most_terminal then redis.call('ZREM', L.ended, entity.key) end
+  if L.history then
+    redis.call('DEL', L.history .. entity.key)
+  end
+  if L.ending then
+    redis.call('ZREM', L.ending, entity.key)
+  end
+  if L.most_terminal then
+    redis.call('ZREM', L.ended, entity.key)
+  end
   entities[entity.key] = false
   M.mark_dirty(entity)
 end
@@ -399,69 +435,79 @@ end
 
 -- Drops those that have ended long enough ago.
 function M.forget()
-  if not L.ending then return end
-  for _, key in ipairs(redis.call('ZRANGEBYSCORE', L.ending, '-inf', M.text(now), 'LIMIT', 0, 1000)) do
-    local entity = M.read(key)
-    if entity then
-      M.drop(entity)
-    else
-      redis.call('ZREM', L.ending, key)
+  if L.ending then
+    for _, key in ipairs(redis.call('ZRANGEBYSCORE', L.ending, '-inf', M.text(now), 'LIMIT', 0, 1000)) do
+      local entity = M.read(key)
+      if entity then
+        M.drop(entity)
+      else
+        redis.call('ZREM', L.ending, key)
+      end
     end
+    M.flush()
   end
-  M.flush()
 end
 
 -- Takes edges, and notes all that follows from them.
 
-function M.take(entity, change, given, owner, is_final)
-  local lease, record = L.lease, entity.record
-  local taken = {}
-  local function step(edge)
-    local owned = lease and M.value(record, lease.owner) or ''
-    M.after_edge(entity, edge, given, owner)
-    taken[#taken + 1] = {edge, lease and M.value(record, lease.owner) or owned, owned}
-  end
-  if change.is_update then
-    M.after_update(entity, change, given)
-    return {{change, '', ''}}
-  end
-  local ending = change.dead_letter
-  local last = ending and M.change_of(ending.name)
-  if not ending then
-    step(change)
-  elseif last.source == change.source then
-    local is_over = is_final or M.is_exhausted(ending, record, change.increment ~= ending.count_name)
-    step(is_over and last or change)
-  else
-    step(change)
-    if is_final or M.is_exhausted(ending, record, true) then step(last) end
-  end
-  return taken
+function M.owner_of(record)
+  return L.has_lease and M.value(record, L.lease.owner) or ''
 end
 
-function M.note_changes(entity, taken, actor, noted_actor, given)
-  local lease, record = L.lease, entity.record
+-- One edge of a step. What it took is noted with its owner after it and before it.
+function M.step(entity, edge, given, owner, taken)
+  local before = M.owner_of(entity.record)
+  M.after_edge(entity, edge, given, owner)
+  taken[#taken + 1] = {edge, L.has_lease and M.value(entity.record, L.lease.owner) or before, before}
+end
+
+function M.take(entity, change, given, owner, is_final, taken)
+  local record, ending = entity.record, change.dead_letter
+  if change.is_update then
+    M.after_update(entity, change, given)
+    taken[#taken + 1] = {change, '', ''}
+  elseif not ending then
+    M.step(entity, change, given, owner, taken)
+  elseif M.change_of(ending.name).source == change.source then
+    local is_over = is_final or M.is_exhausted(ending, record, change.increment ~= ending.count_name)
+    M.step(entity, is_over and M.change_of(ending.name) or change, given, owner, taken)
+  else
+    M.step(entity, change, given, owner, taken)
+    if is_final or M.is_exhausted(ending, record, true) then
+      M.step(entity, M.change_of(ending.name), given, owner, taken)
+    end
+  end
+end
+
+function M.note_changes(entity, taken, actor, noted_actor, given, age)
+  local record = entity.record
   for _, each in ipairs(taken) do
     local change, owner, before = each[1], each[2], each[3]
     if owner == '' then owner = before end
     if not change.is_update then M.note_history(entity, change, actor, given, owner) end
-    M.count_metrics(change.name, record, given)
-    local is_leased = lease and (change.source == lease.state or change.target == lease.state)
-    M.note_done(change.name, entity.key, is_leased and owner, is_leased and M.value(record, lease.fence),
-        L.trace and record[L.trace], noted_actor)
+    if L.has_metrics then
+      M.count_metrics(change.name, record, given)
+    end
+    local is_leased = L.has_lease and (change.source == L.lease.state or change.target == L.lease.state)
+    M.note_done(change.name, entity.key, is_leased and owner, is_leased and M.fence_of(record),
+        L.trace and record[L.trace], noted_actor, change.is_update and age)
   end
 end
 
-function M.commit(entity, source, taken, actor, noted_actor, given)
-  local record = entity.record
+function M.commit(entity, source, taken, actor, noted_actor, given, age)
   M.revise(entity)
-  M.note_changes(entity, taken, actor, noted_actor, given)
+  M.note_changes(entity, taken, actor, noted_actor, given, age)
   M.follow(entity)
   M.mark_dirty(entity)
-  if source ~= record[L.status] then M.retain(entity) end
+  if source ~= entity.record[L.status] then M.retain(entity) end
 end
 
-function M.row_of(key)
+-- The answer: what became of each request, and after it records, each as the values of its fields in their order.
+
+local reply = {false}
+
+-- One that is not there has no values.
+function M.add_known(key)
   local entity = M.read(key)
-  return entity and cjson.encode(entity.record) or ''
+  M.add_record(entity and entity.record or {})
 end

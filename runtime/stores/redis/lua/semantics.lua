@@ -1,15 +1,21 @@
 -- The meaning of a lifecycle inside Redis: `runtime/stores/semantics`, function by function.
 --
--- `L` is the table of one lifecycle, which stands before this text; `record` is an entity as its hash has it:
+-- `L` has the constants of one lifecycle, see `lua_assembly.py`; `record` is an entity as its hash has it:
 -- every value is a text, and a field that is unset is not there. A moment is a number of microseconds.
 
--- Functions are in a table: a script makes all of them in each call, and each captures as little as it can.
-local M = {}
-local args = cjson.decode(ARGV[2])
--- In a world whose clock is virtual the moment is an argument. It is nowhere else.
-local VIRTUAL = args.now ~= nil
-local clock = not VIRTUAL and redis.call('TIME')
-local now = args.now or clock[1] * 1000000 + clock[2]
+local args = cjson.decode(ARGV[1])
+
+function M.read_clock()
+  if L.is_virtual then
+    -- In a world whose clock is virtual the moment is an argument. It is nowhere else.
+    return args.now
+  else
+    local clock = redis.call('TIME')
+    return clock[1] * 1000000 + clock[2]
+  end
+end
+
+local now = M.read_clock()
 
 local texts = {}
 
@@ -37,25 +43,31 @@ function M.is_unset(record, name)
 end
 
 function M.time_value(name, moment)
-  if L.in_ms[name] then return M.text(math.floor(moment / 1000)) end
+  if L.has_milliseconds then
+    if L.in_ms[name] then return M.text(math.floor(moment / 1000)) end
+  end
   return M.text(moment)
 end
 
 function M.moment_at(record, name)
   local found = tonumber(M.value(record, name) or nil)
-  if found and L.in_ms[name] then return found * 1000 end
+  if L.has_milliseconds then
+    if found and L.in_ms[name] then return found * 1000 end
+  end
   return found
 end
 
 -- Now, but never a time before a stamp that the record has: clocks may step back.
 function M.moment_after(record, moment)
-  if not L.has_instants then moment = math.floor(moment / 1000) * 1000 end
-  local in_ms = L.in_ms
+  if not L.has_instants then
+    moment = math.floor(moment / 1000) * 1000
+  end
+  local text = M.text(moment)
   for _, name in ipairs(L.stamps) do
-    local at = tonumber(record[name])
-    if at then
-      if in_ms[name] then at = at * 1000 end
-      if at > moment then moment = at end
+    local at = record[name]
+    -- Of two numbers with as many digits the text tells which is greater. To make a number of it takes far longer.
+    if at and not (#at == #text and at <= text) then
+      moment = math.max(moment, M.moment_at(record, name) or moment)
     end
   end
   return moment
@@ -68,8 +80,11 @@ end
 -- A number of the record by its path, or that of a variable.
 function M.number(record, path)
   if path.variable then
-    local own = L.overrides and L.overrides.values[M.value(record, L.overrides.by) or '']
-    return own and own[path.variable] or L.values[path.variable]
+    if L.has_overrides then
+      local own = L.overrides.values[M.value(record, L.overrides.by) or '']
+      if own and own[path.variable] then return own[path.variable] end
+    end
+    return L.values[path.variable]
   end
   local found = M.value(record, path.field)
   if path.member then found = found and cjson.decode(found)[path.member] end
@@ -106,25 +121,29 @@ function M.applies(change, record)
 end
 
 function M.is_expired(record)
-  local ends = L.lease.expires and M.moment_at(record, L.lease.expires)
-  return ends ~= nil and ends ~= false and ends <= now
+  if L.lease.expires then
+    local ends = M.moment_at(record, L.lease.expires)
+    return ends ~= nil and ends <= now
+  end
+  return false
 end
 
 -- What is wrong with the proof of a lease: 'lost', 'stale' where only the fence differs, or nothing.
 function M.lease_problem(record, owner, fence)
-  local lease = L.lease
-  if not lease or record[L.status] ~= lease.state then return 'lost' end
-  if owner ~= '' and M.value(record, lease.owner) ~= owner then return 'lost' end
-  if fence ~= 0 and tonumber(M.value(record, lease.fence)) ~= fence then return 'stale' end
+  if record[L.status] ~= L.lease.state then return 'lost' end
+  if owner ~= '' and M.value(record, L.lease.owner) ~= owner then return 'lost' end
+  if fence ~= 0 and tonumber(M.value(record, L.lease.fence)) ~= fence then return 'stale' end
   if owner ~= '' and M.is_expired(record) then return 'lost' end
   return nil
 end
 
--- What an edge writes. Writes are collected in `made`, where `false` means unset, and every word reads the
--- record as it was before the edge.
+-- What an edge writes. Writes are collected, and every word reads the record as it was before the edge.
+
+-- What a change writes, where `false` means unset. It is one table for all changes: one that grows is copied.
+local made = {}
 
 function M.lease_end(record, moment, seconds)
-  return moment + M.microseconds(seconds or M.number(record, L.lease.seconds))
+  return moment + M.microseconds(seconds or M.number(record, L.lease_seconds))
 end
 
 local tokens_used = 0
@@ -134,18 +153,27 @@ function M.next_token()
   return args.tokens[tokens_used]
 end
 
-function M.lease_writes(edge, record, owner, moment, made)
-  local lease = L.lease
-  if edge.target == lease.state and edge.source ~= lease.state then
-    made[lease.owner] = owner
-    made[lease.fence] = M.text((M.value(record, lease.fence) or 0) + 1)
-    if lease.expires then made[lease.expires] = M.time_value(lease.expires, M.lease_end(record, moment)) end
-    if lease.renewed then made[lease.renewed] = M.time_value(lease.renewed, moment) end
-    if lease.token then made[lease.token] = M.next_token() end
-  elseif edge.source == lease.state and edge.target ~= lease.state then
-    if lease.expires then made[lease.expires] = false end
-    if lease.token then made[lease.token] = false end
-    if not (lease.keeps_owner and edge.target ~= lease.free) then made[lease.owner] = false end
+function M.lease_writes(edge, record, owner, moment)
+  if edge.target == L.lease.state and edge.source ~= L.lease.state then
+    made[L.lease.owner] = owner
+    made[L.lease.fence] = M.text((M.value(record, L.lease.fence) or 0) + 1)
+    if L.lease.expires then
+      made[L.lease.expires] = M.time_value(L.lease.expires, M.lease_end(record, moment))
+    end
+    if L.lease.renewed then
+      made[L.lease.renewed] = M.time_value(L.lease.renewed, moment)
+    end
+    if L.lease.token then
+      made[L.lease.token] = M.next_token()
+    end
+  elseif edge.source == L.lease.state and edge.target ~= L.lease.state then
+    if L.lease.expires then
+      made[L.lease.expires] = false
+    end
+    if L.lease.token then
+      made[L.lease.token] = false
+    end
+    if not (L.lease.keeps_owner and edge.target ~= L.lease.free) then made[L.lease.owner] = false end
   end
 end
 
@@ -158,7 +186,7 @@ function M.backoff_s(edge, record)
   local wait = power == math.huge and most or math.min(M.seconds_of(record, backoff.base) * power, most)
   local jitter = backoff.jitter and M.number(record, backoff.jitter) or 0
   if jitter ~= 0 then
-    local chance = VIRTUAL and args.chance or math.random()
+    local chance = L.is_virtual and args.chance or math.random()
     wait = math.min(wait * (1 - jitter + 2 * jitter * chance), most)
   end
   return math.min(math.max(0, wait), L.longest_wait_s)
@@ -171,7 +199,7 @@ function M.wait_until(edge, record, moment)
 end
 
 -- Ends the waits of other edges: at once in the state of waiting, and with no trace in any other.
-function M.end_waits(edge, moment, made)
+function M.end_waits(edge, moment)
   for until_, state in pairs(L.waits) do
     if until_ ~= L.not_before and not (edge.backoff and edge.backoff.until_ == until_) then
       local is_over = edge.target == state and until_ ~= L.held_back_by
@@ -201,7 +229,7 @@ function M.take_value(name, take, record, given)
   return found and M.typed(name, found)
 end
 
-function M.take_values(change, record, given, made)
+function M.take_values(change, record, given)
   for name, take in pairs(change.from_request) do made[name] = M.take_value(name, take, record, given) or false end
 end
 
@@ -210,10 +238,11 @@ function M.grow(name, growth, record)
   return M.text(math.floor(math.min(grown, M.number(record, growth.max))))
 end
 
--- Makes what an edge or an update writes part of the record.
-function M.apply(entity, made)
+-- Makes what a change writes part of the record.
+function M.apply(entity)
   local record, changed = entity.record, entity.changed
   for name, new in pairs(made) do
+    made[name] = nil
     new = new or nil
     if record[name] ~= new then
       record[name] = new
@@ -224,11 +253,15 @@ end
 
 function M.after_edge(entity, edge, given, owner)
   local record = entity.record
-  local moment, made = M.moment_after(record, now), {}
-  if L.lease then M.lease_writes(edge, record, owner, moment, made) end
+  local moment = M.moment_after(record, now)
+  if L.has_lease then
+    M.lease_writes(edge, record, owner, moment)
+  end
   if edge.increment then made[edge.increment] = M.text((M.value(record, edge.increment) or 0) + 1) end
-  if L.waits then M.end_waits(edge, moment, made) end
-  if edge.backoff then made[edge.backoff.until_] = M.wait_until(edge, record, moment) end
+  if L.has_waits then
+    M.end_waits(edge, moment)
+    if edge.backoff then made[edge.backoff.until_] = M.wait_until(edge, record, moment) end
+  end
   if edge.stamps then
     for _, name in ipairs(edge.stamps) do made[name] = M.time_value(name, moment) end
   end
@@ -238,7 +271,7 @@ function M.after_edge(entity, edge, given, owner)
   if edge.copy then
     for name, other in pairs(edge.copy) do made[name] = M.value(record, other) or false end
   end
-  if edge.from_request then M.take_values(edge, record, given, made) end
+  if edge.from_request then M.take_values(edge, record, given) end
   if edge.multiply then
     for name, growth in pairs(edge.multiply) do made[name] = M.grow(name, growth, record) end
   end
@@ -246,17 +279,17 @@ function M.after_edge(entity, edge, given, owner)
     for _, name in ipairs(edge.clear) do made[name] = false end
   end
   made[L.status] = edge.target
-  M.apply(entity, made)
+  M.apply(entity)
 end
 
 function M.after_update(entity, update, given)
   local record = entity.record
-  local moment, made = M.moment_after(record, now), {}
+  local moment = M.moment_after(record, now)
   for _, name in ipairs(update.stamps or {}) do made[name] = M.time_value(name, moment) end
   for name, set in pairs(update.sets or {}) do made[name] = set end
-  if update.from_request then M.take_values(update, record, given, made) end
+  if update.from_request then M.take_values(update, record, given) end
   for _, name in ipairs(update.clear or {}) do made[name] = false end
-  M.apply(entity, made)
+  M.apply(entity)
 end
 
 -- What follows: giving up.
@@ -270,12 +303,11 @@ end
 
 local changes = {}
 
--- An edge or an update by its name. It is made when it is first needed: a call needs few of them.
+-- An edge or an update by its name.
 function M.change_of(name)
   local found = changes[name]
   if not found then
-    found = L.changes[name]()
-    found.name = name
+    found = M.make_change(name)
     changes[name] = found
   end
   return found
