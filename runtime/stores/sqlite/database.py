@@ -246,7 +246,8 @@ def _take_all(connection: sqlite3.Connection, together: Sequence[_Asked]) -> lis
         if is_of_the_file(error):
             raise  # It is full, spoilt or cannot be written: that is everybody's trouble.
     connection.execute("ROLLBACK")
-    connection.execute("BEGIN IMMEDIATE")
+    if not _begin(connection):
+        _begin_patiently(connection)
     return [_take_alone(connection, asked.work) for asked in together]
 
 
