@@ -16,6 +16,7 @@ NAMES = {
     "objectqueue": "bench.objectqueue.command",
     "queuey": "bench.queuey.command",
     "starvation": "bench.starvation",
+    "stores": "bench.stores.command",
     "report": "bench.report.rerender",
 }
 DESIGNS = "bench.designs.command"

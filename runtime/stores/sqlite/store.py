@@ -90,9 +90,9 @@ class SqliteStore(StepStore[Record]):
 
     # Steps.
 
-    async def _run(self, step: Callable[..., Answer], *arguments: Any) -> Answer:
+    async def _run(self, step: Callable[..., Answer], *arguments: Any, is_long: bool = False) -> Answer:
         try:
-            done = await self._file.write(partial(self._take_step, step, arguments))
+            done = await self._file.write(partial(self._take_step, step, arguments), is_long=is_long)
         except (FileUnavailable, sqlite3.DatabaseError) as failure:
             raise self._unavailable(failure) from None
         answer, error, effects, announced = done
@@ -107,7 +107,7 @@ class SqliteStore(StepStore[Record]):
     def _take_step(
         self, step: Callable[..., Any], arguments: Sequence[Any], _connection: sqlite3.Connection
     ) -> tuple[Any, Exception | None, list[Callable[[], None]], list[tuple[str, bool]]]:
-        """Take a step in the writing thread. A refusal keeps what was due, and anything else nothing."""
+        """Take a step in a transaction. A refusal keeps what was due, and anything else nothing."""
         for table in self._file.tables.values():
             table.begin()
         self._effects = []
@@ -164,6 +164,9 @@ class SqliteStore(StepStore[Record]):
             if not settlements or not isinstance(failure, self._roles["store_unavailable"]):
                 raise
             return ExchangeResult((), [failure] * len(settlements))
+
+    async def purge(self, older_than_s: float, call: Call) -> int:
+        return await self._run(self._purge, older_than_s, call, is_long=True)
 
     async def run_due(self, change: str, call: Call) -> int:
         now, clocks = self._now(), self._admit_clock(change, call)
@@ -250,7 +253,7 @@ class SqliteStore(StepStore[Record]):
     async def _forget(self) -> None:
         """Forget what has ended long ago, before it is seen."""
         if self._rules.retained_s is not None and self._read(self._reading.long_ended, self._now()):
-            await self._run(self._table.forget, self._now())
+            await self._run(self._table.forget, self._now(), is_long=True)
 
     def _is_overdue(self, record: Any, now: int) -> bool:
         """Whether an access to an entity changes it first."""

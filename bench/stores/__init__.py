@@ -1,0 +1,1 @@
+"""Benchmark of the storage engines: what a guard, a line of history and an index cost on each."""
