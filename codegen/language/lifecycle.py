@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from codegen.language.base import (
+    Amount,
     Doc,
-    FieldSource,
     LowerName,
     MethodRef,
     NumberSource,
@@ -145,25 +145,35 @@ class Take(Part):
 
 
 class Backoff(Part):
-    """The wait before the next attempt: `base` after the first failure, longer by a factor each time."""
+    """The wait before the next attempt. Each number is one of the spec, of a variable or of the record."""
 
+    kind: Literal["exponential", "linear", "constant"] = Field(
+        default="exponential",
+        description="How it grows: `exponential` by a factor with each failure, `linear` by `base` with "
+        "each failure, `constant` not at all.",
+    )
     until: LowerName = Field(description="Record field that gets the time at which the wait ends.")
-    count: LowerName = Field(description="Record field with the number of failures.")
-    base: NumberSource = Field(
-        description="Wait after the first failure: `{env: NAME}` in seconds, or `{field: path}` of the "
-        "record in milliseconds."
-    )
-    max: NumberSource = Field(
-        description="Longest wait: `{env: NAME}` in seconds, or `{field: path}` in milliseconds."
-    )
-    times: FieldSource | None = Field(
+    count: LowerName | None = Field(
         default=None,
-        description="`{field: path}` of the record with the factor of each further wait; 2 by default.",
+        description="Record field with the number of failures; a constant backoff has none.",
     )
-    jitter: FieldSource | None = Field(
+    base: Amount = Field(
+        description="Wait after the first failure: a number or `{env: NAME}` in seconds, or "
+        "`{field: path}` of the record in milliseconds."
+    )
+    max: Amount | None = Field(
         default=None,
-        description="`{field: path}` of the record with the fraction, 0 to 1, by which a wait is longer or "
-        "shorter at random, up to `max`; without it there is no jitter.",
+        description="Longest wait, in the same units; only a constant backoff needs none.",
+    )
+    times: Amount | None = Field(
+        default=None,
+        description="Factor of an exponential backoff, 2 by default: a number, `{env: NAME}`, or "
+        "`{field: path}` of the record.",
+    )
+    jitter: Amount | None = Field(
+        default=None,
+        description="Fraction, 0 to 1, by which a wait is longer or shorter at random, up to `max`: a "
+        "number, `{env: NAME}`, or `{field: path}` of the record; without it there is no jitter.",
     )
 
 

@@ -9,6 +9,9 @@ from typing import Any, ClassVar, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+Amount = str | float
+"""A number, or the name of what has it: a variable, which is in upper case, or a path of the record."""
+
 
 class Take(Struct, frozen=True):
     """A record field that keeps what the driving request says."""
@@ -19,16 +22,19 @@ class Take(Struct, frozen=True):
 
 
 class Backoff(Struct, frozen=True):
-    """How long an entity waits; seconds are in variables, milliseconds in the record, by a path."""
+    """How long an entity waits: numbers and variables have seconds, paths of the record milliseconds."""
 
     until: str
-    count: str
-    base: str
-    max: str
-    times: str | None = None
-    """The path of what each wait is multiplied by for the next; 2 where there is none."""
-    jitter: str | None = None
-    """The path of the fraction by which a wait is shorter or longer."""
+    base: Amount
+    max: Amount | None = None
+    """The longest wait; none where there is none."""
+    count: str | None = None
+    times: Amount | None = None
+    """What each wait is multiplied by for the next; 2 where there is nothing."""
+    jitter: Amount | None = None
+    """The fraction by which a wait is shorter or longer."""
+    kind: str = "exponential"
+    """How it grows: `exponential`, `linear` or `constant`."""
 
 
 class DeadLetter(Struct, frozen=True):

@@ -108,13 +108,24 @@ def _list_writes(row: Transition | Update) -> Iterator[str]:
 
 
 def _format_backoff(row: Backoff) -> str:
-    unit = "seconds" if row.base.isupper() else "milliseconds"
-    times = f"{code(row.times)} times" if row.times else "twice"
-    jitter = f", plus or minus {code(row.jitter)} of it" if row.jitter else ""
-    return (
-        f"until {code(row.until)}: {code(row.base)} {unit}, {times} as long for each further "
-        f"{code(row.count)}, at most {code(row.max)}{jitter}"
-    )
+    unit = "milliseconds" if isinstance(row.base, str) and row.base.islower() else "seconds"
+    growth = {
+        "exponential": f", {_format_factor(row)} as long for each further {code(row.count or '')}",
+        "linear": f", as much longer for each further {code(row.count or '')}",
+        "constant": "",
+    }[row.kind]
+    most = f", at most {_format_amount(row.max)}" if row.max is not None else ""
+    jitter = f", plus or minus {_format_amount(row.jitter)} of it" if row.jitter else ""
+    return f"until {code(row.until)}: {_format_amount(row.base)} {unit}{growth}{most}{jitter}"
+
+
+def _format_factor(row: Backoff) -> str:
+    return "twice" if row.times is None else f"{_format_amount(row.times)} times"
+
+
+def _format_amount(source: str | float) -> str:
+    """Format a number, or the name of what has it."""
+    return code(source) if isinstance(source, str) else f"{source:g}"
 
 
 def _format_give_up(entity: Entity, row: DeadLetter) -> str:

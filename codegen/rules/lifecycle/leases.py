@@ -122,7 +122,8 @@ def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[
                 ("timestamp",),
                 optional,
             )
-            yield (*path, "backoff", "count"), "The count of failures", row.backoff.count, COUNTERS, False
+            if row.backoff.count:
+                yield (*path, "backoff", "count"), "The count of failures", row.backoff.count, COUNTERS, False
         if row.dead_letter:
             yield (
                 (*path, "dead_letter", "count"),

@@ -30,7 +30,7 @@ def bad_wait(spec: Spec) -> Iterator[Finding]:
         for edge, row in entity.transitions.items():
             for word in ("base", "max", "times", "jitter") if row.backoff else ():
                 path = getattr(row.backoff, word)
-                if path and not is_variable(path):
+                if isinstance(path, str) and not is_variable(path):
                     here = (name, "transitions", edge, "backoff", word)
                     subject = f"The wait of '{edge}' goes by"
                     yield from _no_number(spec, here, entity.record, record, path, subject)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.model.lifecycles import Backoff, DeadLetter, Due, Lease, Take, Transition, Update
+from runtime.model.lifecycles import Amount, Backoff, DeadLetter, Due, Lease, Take, Transition, Update
 from runtime.model.measuring import WINDOW_SLOTS, Counts, Measured
 from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.redis.codec import HashCodec
@@ -253,10 +253,11 @@ class LuaTable:
     def _backoff(self, backoff: Backoff) -> dict[str, Any]:
         return {
             "until_": backoff.until,
+            "kind": backoff.kind if backoff.kind != "exponential" else None,
             "count": backoff.count,
             "base": self._path(backoff.base),
-            "max": self._path(backoff.max),
-            "times": self._path(backoff.times) if backoff.times else None,
+            "max": None if backoff.max is None else self._path(backoff.max),
+            "times": None if backoff.times is None else self._path(backoff.times),
             "jitter": self._path(backoff.jitter) if backoff.jitter else None,
         }
 
@@ -281,7 +282,9 @@ class LuaTable:
             names.append("record")
         return json.dumps(names, separators=(",", ":"))
 
-    def _path(self, path: str) -> dict[str, str]:
+    def _path(self, path: Amount) -> dict[str, Amount]:
+        if not isinstance(path, str):
+            return {"number": path}
         if not path.islower():
             self._variables.add(path)
             return {"variable": path}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from runtime.model.lifecycles import Backoff, DeadLetter, Take, Transition, Update
+from runtime.model.lifecycles import Amount, Backoff, DeadLetter, Take, Transition, Update
 from runtime.stores.semantics.leases import lease_writes
 from runtime.stores.semantics.rules import Change, Rules, to_microseconds
 from runtime.stores.store import Unstorable
@@ -242,20 +242,30 @@ def wait_until(rules: Rules, edge: Transition, backoff: Backoff, record: Any, no
 
 
 def backoff_s(rules: Rules, edge: Transition, backoff: Backoff, record: Any, world: World) -> float:
-    """Return the seconds of a backoff: longer by a factor each time, with jitter, to the most at most."""
-    failures: int = getattr(record, backoff.count) or 0
-    if edge.increment != backoff.count:
-        failures = max(failures - 1, 0)
-    base, most = _seconds(rules, record, backoff.base), _seconds(rules, record, backoff.max)
-    factor = rules.number(record, backoff.times) if backoff.times else 2.0
-    wait: float
+    """Return the seconds of a backoff: as its kind has it, with jitter, to the most at most."""
+    base = _seconds(rules, record, backoff.base)
+    most = LONGEST_WAIT_S if backoff.max is None else _seconds(rules, record, backoff.max)
     try:
-        wait = min(base * factor ** min(float(failures), _LARGEST_POWER), most)
+        wait = min(base * _growth(rules, edge, backoff, record), most)
     except OverflowError:
         wait = most
     if backoff.jitter and (jitter := rules.number(record, backoff.jitter)):
         wait = min(wait * world.uniform(1 - jitter, 1 + jitter), most)
     return min(max(0.0, wait), LONGEST_WAIT_S)
+
+
+def _growth(rules: Rules, edge: Transition, backoff: Backoff, record: Any) -> float:
+    """`kind`: how many times as long as `base` a wait is; raises OverflowError where no number says it."""
+    if backoff.kind == "constant" or backoff.count is None:
+        return 1.0
+    failures: int = getattr(record, backoff.count) or 0
+    if edge.increment != backoff.count:
+        failures = max(failures - 1, 0)
+    if backoff.kind == "linear":
+        return failures + 1.0
+    factor = rules.number(record, backoff.times) if backoff.times is not None else 2.0
+    grown: float = factor ** min(float(failures), _LARGEST_POWER)
+    return grown
 
 
 def _end_waits(rules: Rules, edge: Transition, now: int, made: dict[str, Any]) -> None:
@@ -270,10 +280,10 @@ def _end_waits(rules: Rules, edge: Transition, now: int, made: dict[str, Any]) -
         made[until] = rules.time_value(until, now) if is_over else rules.unset(until)
 
 
-def _seconds(rules: Rules, record: Any, path: str) -> float:
-    """Seconds of a variable, or milliseconds of the record."""
+def _seconds(rules: Rules, record: Any, path: Amount) -> float:
+    """Seconds of a number or of a variable, or milliseconds of the record."""
     number = rules.number(record, path)
-    return number / 1000 if path.islower() else number
+    return number / 1000 if isinstance(path, str) and path.islower() else number
 
 
 def _typed(rules: Rules, name: str, value: Any) -> Any:

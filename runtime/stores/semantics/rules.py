@@ -11,7 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import replace
 
-from runtime.model.lifecycles import Due, Index, Lifecycle, Transition, Update
+from runtime.model.lifecycles import Amount, Due, Index, Lifecycle, Transition, Update
 from runtime.stores.semantics.placement import index_fields, read_placement
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -138,11 +138,13 @@ class Rules:
 
     # Numbers.
 
-    def number(self, record: Any, path: str) -> float:
-        """Return a number of the record by its path, or that of a variable, which is in upper case.
+    def number(self, record: Any, path: Amount) -> float:
+        """Return a number of the record by its path, that of a variable, which is in upper case, or itself.
 
         `overrides` may have another value of the variable for some texts of the record.
         """
+        if not isinstance(path, str):
+            return path
         if not path.islower():
             overrides = self.lifecycle.overrides
             own = overrides.values.get(getattr(record, overrides.by)) if overrides else None
@@ -181,7 +183,8 @@ class Rules:
             if isinstance(change, Transition):
                 found |= {*change.when, *change.copy, *change.copy.values(), *change.multiply}
                 found |= {change.increment} if change.increment else set()
-                found |= {change.backoff.until, change.backoff.count} if change.backoff else set()
+                if waits := change.backoff:
+                    found |= {waits.until, *([waits.count] if waits.count else [])}
         if (lease := self.lease) is not None:
             own = (lease.owner, lease.expires, lease.fence, lease.oldest_by, lease.renewed, lease.token)
             found |= {each for each in own if each}

@@ -183,15 +183,26 @@ def _draw_takes(rng: Random) -> dict[str, Take]:
 
 
 def _draw_backoff(rng: Random) -> Backoff:
-    if rng.random() < 0.5:
-        return Backoff(until="until", count="count", base=rng.choice(_LENGTHS), max="LONG_S")
+    if rng.random() < 0.3:
+        return Backoff(
+            until="until",
+            count="count",
+            base="policy.base_ms",
+            max="policy.most_ms",
+            times="policy.factor",
+            jitter="policy.jitter",
+        )
+    kind = rng.choice(["exponential", "linear", "constant"])
+    is_constant = kind == "constant"
+    bases: list[str | float] = [*_LENGTHS, "policy.base_ms", 0.75]
     return Backoff(
+        kind=kind,
         until="until",
-        count="count",
-        base="policy.base_ms",
-        max="policy.most_ms",
-        times="policy.factor",
-        jitter="policy.jitter",
+        count=None if is_constant else "count",
+        base=rng.choice(bases),
+        max=rng.choice(["LONG_S", "policy.most_ms", 4.5, *([None] if is_constant else [])]),
+        times=rng.choice([None, "FEW", "policy.factor", 1.5]) if kind == "exponential" else None,
+        jitter=rng.choice([None, "policy.jitter", 0.25]),
     )
 
 

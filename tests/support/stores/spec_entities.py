@@ -127,7 +127,7 @@ class _Writer:
         found |= {self._lifecycle.revision} if self._lifecycle.revision else set()
         for edge in self._edges:
             found |= {edge.increment} if edge.increment else set()
-            found |= {edge.backoff.count} if edge.backoff else set()
+            found |= {edge.backoff.count} if edge.backoff and edge.backoff.count else set()
             if edge.dead_letter:
                 found |= {each for each in (edge.dead_letter.count, edge.dead_letter.less) if each}
         return frozenset(found)
@@ -251,8 +251,9 @@ class _Writer:
         }
         if waits := edge.backoff:
             sources = {"base": waits.base, "max": waits.max, "times": waits.times, "jitter": waits.jitter}
-            written = {word: _source(each) for word, each in _given(sources).items()}
-            found["backoff"] = {"until": waits.until, "count": waits.count, **written}
+            written = {word: _source(each) for word, each in sources.items() if each is not None}
+            found["backoff"] = {"kind": waits.kind, "until": waits.until, **written}
+            found["backoff"] |= {"count": waits.count} if waits.count else {}
         if end := edge.dead_letter:
             needed = {"transition": end.transition, "count": end.count, "limit": _source(end.limit)}
             found["dead_letter"] = {**needed, **_given({"less": end.less})}
@@ -315,9 +316,9 @@ class _Writer:
         return {**found, **_given(words)}
 
 
-def _source(name: str) -> Data:
-    """Write where a number comes from: a variable, or a field of the record."""
-    return {"env" if name.isupper() else "field": name}
+def _source(name: str | float) -> Data | float:
+    """Write where a number comes from: itself, a variable, or a field of the record."""
+    return {"env" if name.isupper() else "field": name} if isinstance(name, str) else name
 
 
 def _given(words: Data) -> Data:
