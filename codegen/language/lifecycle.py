@@ -67,9 +67,9 @@ def _find_form(value: Any) -> str:
     return "several" if isinstance(value, list | tuple) else "one"
 
 
-def _unwrap_single(dues: Due | tuple[Due, ...]) -> Due | tuple[Due, ...]:
-    """Unwrap a list of one clock, which means the same as the clock."""
-    return dues[0] if isinstance(dues, tuple) and len(dues) == 1 else dues
+def _unwrap_single(value: Any) -> Any:
+    """Unwrap a list of one, which means the same as the one."""
+    return value[0] if isinstance(value, tuple) and len(value) == 1 else value
 
 
 Dues = Annotated[
@@ -82,6 +82,14 @@ Dues = Annotated[
 
 def _list_dues(dues: Due | tuple[Due, ...] | None) -> tuple[Due, ...]:
     return dues if isinstance(dues, tuple) else (dues,) if dues else ()
+
+
+Sources = Annotated[
+    Annotated[UpperName, Tag("one")] | Annotated[tuple[UpperName, ...], Field(min_length=1), Tag("several")],
+    Discriminator(_find_form),
+    AfterValidator(_unwrap_single),
+]
+"""A state, or several of them."""
 
 
 class Creation(Part):
@@ -199,7 +207,7 @@ class DeadLetter(Part):
 class Transition(Part):
     """One edge of the lifecycle. Everything that it writes is written in one step with the state."""
 
-    from_: UpperName = Field(alias="from", description="State that it leaves.")
+    from_: Sources = Field(alias="from", description="State that it leaves, or a list of several.")
     to: UpperName = Field(description="State that it leads to.")
     by: Actors = Field(description="Actors: principals that may take it.")
     trigger: Doc = Field(description="When it is taken; for the reference page.")
@@ -256,6 +264,11 @@ class Transition(Part):
         default=None,
         description="Name of the value in the request that says why; history and metrics have it.",
     )
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The states that it leaves."""
+        return (self.from_,) if isinstance(self.from_, str) else self.from_
 
     @property
     def dues(self) -> tuple[Due, ...]:
@@ -371,20 +384,32 @@ class Entity(Part):
     @property
     def paired_edges(self) -> set[str]:
         """Edges that share source and target with an edge by name, including the latter."""
-        shared = {self._get_ends(name) for name, edge in self.transitions.items() if edge.by_name}
-        return {name for name in self.transitions if self._get_ends(name) in shared}
+        shared = {
+            ends for name, edge in self.transitions.items() if edge.by_name for ends in self._ends(name)
+        }
+        return {name for name in self.transitions if shared & {*self._ends(name)}}
 
     @property
     def named_edges(self) -> list[str]:
         """Edges that share source and target with another one, and are selected by name only."""
         ends = {edge.dead_letter.transition for edge in self.transitions.values() if edge.dead_letter}
         named = {name for name, edge in self.transitions.items() if edge.by_name}
-        pairs = [self._get_ends(name) for name in self.transitions if name not in ends | named]
+        pairs = {pair for name in self.transitions if name not in ends | named for pair in self._ends(name)}
         return [
             name
             for name in self.transitions
-            if name in named or (name in ends and self._get_ends(name) in pairs)
+            if name in named or (name in ends and pairs & {*self._ends(name)})
         ]
+
+    @property
+    def edges_by_ends(self) -> dict[tuple[str, str], str]:
+        """By source and target: the edge that is meant where no name is said."""
+        named = self.named_edges
+        found: dict[tuple[str, str], str] = {}
+        for name in (*(each for each in self.transitions if each not in named), *named):
+            for ends in self._ends(name):
+                found.setdefault(ends, name)
+        return found
 
     @property
     def failed_states(self) -> list[str]:
@@ -393,8 +418,9 @@ class Entity(Part):
         given_up = (self.transitions[name].to for name in ends if name in self.transitions)
         return list(dict.fromkeys((*self.failed, *given_up)))
 
-    def _get_ends(self, name: str) -> tuple[str, str]:
-        return self.transitions[name].from_, self.transitions[name].to
+    def _ends(self, name: str) -> list[tuple[str, str]]:
+        edge = self.transitions[name]
+        return [(source, edge.to) for source in edge.sources]
 
     @property
     def in_sql(self) -> Kept | KeptInSqlite | None:

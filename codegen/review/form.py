@@ -57,7 +57,7 @@ UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     Retiring: frozenset({"in_"}),
     Routing: frozenset({"per_node"}),
     Update: frozenset({"by", "clear", "in_", "stamps"}),
-    Transition: frozenset({"by", "clear", "when", "stamps"}),
+    Transition: frozenset({"by", "clear", "from_", "when", "stamps"}),
     Upstream: frozenset({"pass_through", "unavailable"}),
     Variable: frozenset({"choices", "read_by"}),
     VariableRule: frozenset({"together"}),

@@ -96,6 +96,19 @@ class Transition(Struct, frozen=True):
     dead_letter: DeadLetter | None = None
     dues: tuple[Due, ...] = ()
     reason: str | None = None
+    others: frozenset[int] = frozenset()
+    """Further states that it leaves. Of an edge that is taken the source is the state that it has left."""
+
+    @property
+    def sources(self) -> frozenset[int]:
+        """All states that it leaves."""
+        return self.others | {self.source}
+
+    def taken_from(self, state: int) -> Transition:
+        """Return the same edge as it is taken out of one of its states."""
+        if state == self.source:
+            return self
+        return replace(self, source=state, others=self.sources - {state})
 
 
 class Update(Struct, frozen=True):
@@ -236,6 +249,7 @@ class Lifecycle(Struct, frozen=True):
     deletable: frozenset[int]
     deleters: frozenset[str]
     edges: Mapping[tuple[int, int], Transition]
+    """By its two states: the edge that is meant where no name is said."""
     by_name: tuple[Transition, ...] = ()
     """Edges that lead where another leads; they are taken by their names only."""
     failed: frozenset[int] = frozenset()
@@ -287,6 +301,12 @@ class Lifecycle(Struct, frozen=True):
         """Whether a text can be the key of an entity at all. Nothing is looked up under any other."""
         return self.key_form is None or re.fullmatch(self.key_form, text) is not None
 
+    @property
+    def transitions(self) -> Mapping[str, Transition]:
+        """All edges by name; those that are taken by their names come last."""
+        usual = (each for each in self.edges.values() if each not in self.by_name)
+        return {each.name: each for each in (*usual, *self.by_name)}
+
     def transition(self, name: str) -> Transition:
         """The edge of a name."""
-        return next(each for each in (*self.edges.values(), *self.by_name) if each.name == name)
+        return self.transitions[name]

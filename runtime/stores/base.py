@@ -181,7 +181,7 @@ class StoreBase(Generic[Record]):
 
     def _audit(
         self,
-        name: str,
+        change: Change | str,
         key: str,
         call: Call | None,
         noted: Mapping[str, Any] = NOTHING,
@@ -189,6 +189,7 @@ class StoreBase(Generic[Record]):
         actor: str = "",
     ) -> None:
         """Count a change and log it. Payloads and errors of entities are never logged unless noted."""
+        name = change if isinstance(change, str) else change.name
         self._metrics.count_transition(self._entity, name, actor or (call.caller if call else ""))
         event, message, always = self._lines[name]
         if event is None or call is None or not call.log.wants(event):
@@ -196,6 +197,8 @@ class StoreBase(Generic[Record]):
         line = call.begin_line(event, message)
         line.update(always)
         line[self._key_field] = key
+        if isinstance(change, Transition) and change.others:
+            line["from_status"] = self._lifecycle.states[change.source]
         if noted:
             for field, value in noted.items():
                 if value:
@@ -215,7 +218,7 @@ class StoreBase(Generic[Record]):
                 f"{self._entity} is {lifecycle.states[current]} already",
                 **{
                     lifecycle.key: key,
-                    "expected_status": lifecycle.states[change.source],
+                    "expected_status": _join({lifecycle.states[each] for each in change.sources}, " or "),
                     "current_status": lifecycle.states[current],
                 },
             )
@@ -229,8 +232,10 @@ def _line_fields(lifecycle: Lifecycle) -> Iterator[tuple[str, _Line]]:
     states, entity = lifecycle.states, lifecycle.entity
     moved = events.TRANSITION if lifecycle.logged else None
     shifted = events.SHIFT if lifecycle.logged else None
-    for edge in (*lifecycle.edges.values(), *lifecycle.by_name):
-        ends = {"from_status": states[edge.source], "to_status": states[edge.target]}
+    for edge in lifecycle.transitions.values():
+        # Where there are several sources, each line has its own.
+        ends = {} if edge.others else {"from_status": states[edge.source]}
+        ends["to_status"] = states[edge.target]
         yield edge.name, _line(moved, entity, edge.name, ends)
     for update in lifecycle.updates.values():
         yield update.name, _line(shifted if update.dues else None, entity, update.name, {})

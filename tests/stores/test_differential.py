@@ -67,7 +67,8 @@ class Pair:
         assert list(page.records) == self.oracle.listing((), newest_first=True), "\n".join(self.log)
         for row in self.oracle.rows:
             entries = await self.store.history(self.oracle.rules.key(row.record))
-            assert [(each.edge, each.actor) for each in entries] == row.history, "\n".join(self.log)
+            found = [(each.edge, each.actor, each.source, each.target) for each in entries]
+            assert found == row.history, "\n".join(self.log)
         counts = await self.store.count()
         assert sum(counts.values()) == len(self.oracle.rows)
 

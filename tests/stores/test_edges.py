@@ -63,7 +63,7 @@ async def test_states_name_an_edge(shop: Shop) -> None:
     store = shop.store(LETTER)
     assert store.edge_between(WAITING, DEAD, shop.call("client")).name == "cancel"
     assert store.edge_between(HELD, DEAD, shop.call("runner")).name == "fail"
-    assert store.edge_between(HELD, DEAD, shop.call("client")).name == "cancel_held"
+    assert store.edge_between(HELD, DEAD, shop.call("client")).name == "cancel"
     with refused("illegal_transition"):
         store.edge_between(DONE, WAITING, shop.call("client"))
     with refused("permission_denied"):

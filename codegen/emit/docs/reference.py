@@ -56,7 +56,11 @@ def draw_lifecycle(spec: Spec, name: str) -> str:
 
 
 def _list_edges(entity: Entity) -> list[Edge]:
-    return [Edge(row.from_, row.to, name, ", ".join(row.by)) for name, row in entity.transitions.items()]
+    return [
+        Edge(source, row.to, name, ", ".join(row.by))
+        for name, row in entity.transitions.items()
+        for source in row.sources
+    ]
 
 
 def _name_picture(spec: Spec, entity: str) -> str:

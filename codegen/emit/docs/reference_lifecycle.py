@@ -28,7 +28,7 @@ def render_states(spec: Spec, entity: Entity) -> str:
 
 def list_state_names(spec: Spec, entity: Entity) -> list[str]:
     """List the states of an entity in the order of its enum."""
-    ends = [end for row in entity.transitions.values() for end in (row.from_, row.to)]
+    ends = [end for row in entity.transitions.values() for end in (*row.sources, row.to)]
     used = list(dict.fromkeys([entity.initial, *ends, *entity.terminal]))
     enum = field_enum(spec, spec.messages[entity.record].fields[entity.status])
     known = [name for name in (enum.values if enum else {}) if name in used]
@@ -49,7 +49,7 @@ def render_transitions(entity: Entity) -> str:
         (
             code(name),
             prose(row.trigger),
-            code(row.from_),
+            codes(row.sources),
             code(row.to),
             ", ".join(row.by),
             ", ".join(_list_guards(row)),

@@ -57,7 +57,7 @@ class PostgresWords(StoredEntity):
     @cached_property
     def acquirable(self) -> str | None:
         """The state from which the lease is taken."""
-        return self.entering.from_ if self.entering else None
+        return self.entering.sources[0] if self.entering else None
 
     @cached_property
     def ordered_edges(self) -> dict[str, Transition]:

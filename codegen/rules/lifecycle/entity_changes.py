@@ -35,7 +35,7 @@ def iter_due_changes(entity: Entity) -> Iterator[DueChange]:
     """Iterate over all changes of an entity that the clock drives."""
     for name, edge in entity.transitions.items():
         for path, due in iter_dues(edge):
-            yield DueChange(("transitions", name, *path), name, edge.by, (edge.from_,), due)
+            yield DueChange(("transitions", name, *path), name, edge.by, edge.sources, due)
     for name, update in entity.updates.items():
         for path, due in iter_dues(update):
             yield DueChange(("updates", name, *path), name, update.by, update.in_, due)

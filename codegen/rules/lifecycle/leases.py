@@ -34,7 +34,7 @@ def check_lease_state(spec: Spec) -> Iterator[Finding]:
         if (lease := entity.lease) is None or entity.kept_in is None:
             continue
         place = spec.place("lifecycle", "entities", name, "lease", "state")
-        sources = {edge.from_ for edge in entity.transitions.values()}
+        sources = {state for edge in entity.transitions.values() for state in edge.sources}
         targets = {edge.to for edge in entity.transitions.values()}
         if lease.state == entity.initial:
             message = f"A {name} comes to be in {lease.state}, where nobody could have taken the lease."

@@ -182,7 +182,8 @@ def _iter_named_states(entity: Entity) -> Iterator[tuple[Path, str]]:
     if entity.lease:
         yield ("lease", "state"), entity.lease.state
     for name, edge in entity.transitions.items():
-        yield ("transitions", name, "from"), edge.from_
+        for index, state in enumerate(edge.sources):
+            yield ("transitions", name, "from", *([index] if len(edge.sources) > 1 else [])), state
         yield ("transitions", name, "to"), edge.to
     for name, update in entity.updates.items():
         yield from ((("updates", name, "in", index), state) for index, state in enumerate(update.in_))

@@ -25,10 +25,11 @@ def check_edges_unique(spec: Spec) -> Iterator[Finding]:
         for edge_name, edge in entity.transitions.items():
             if edge_name in entity.named_edges:
                 continue  # It is driven by its name, never by its states.
-            if (other := first.setdefault((edge.from_, edge.to), edge_name)) != edge_name:
-                place = spec.place("lifecycle", "entities", name, "transitions", edge_name, key=True)
-                message = f"'{edge_name}' leads from {edge.from_} to {edge.to}, and so does '{other}'."
-                yield Finding(place, message, "Make one transition of them and name all actors in it.")
+            for source in edge.sources:
+                if (other := first.setdefault((source, edge.to), edge_name)) != edge_name:
+                    place = spec.place("lifecycle", "entities", name, "transitions", edge_name, key=True)
+                    message = f"'{edge_name}' leads from {source} to {edge.to}, and so does '{other}'."
+                    yield Finding(place, message, "Make one transition of them and name all actors in it.")
 
 
 @rule(
@@ -40,9 +41,9 @@ def check_edges_unique(spec: Spec) -> Iterator[Finding]:
 def check_self_loops(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         for edge_name, edge in entity.transitions.items():
-            if edge.from_ == edge.to:
+            if edge.to in edge.sources:
                 place = spec.place("lifecycle", "entities", name, "transitions", edge_name, "to")
-                message = f"'{edge_name}' leads from {edge.from_} to itself."
+                message = f"'{edge_name}' leads from {edge.to} to itself."
                 yield Finding(place, message, "What keeps its state makes no transition.")
 
 
@@ -55,9 +56,9 @@ def check_self_loops(spec: Spec) -> Iterator[Finding]:
 def check_terminal_states(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         for edge_name, edge in entity.transitions.items():
-            if edge.from_ in entity.terminal:
+            for state in (each for each in edge.sources if each in entity.terminal):
                 place = spec.place("lifecycle", "entities", name, "transitions", edge_name, "from")
-                message = f"'{edge_name}' leads out of {edge.from_}, which is terminal."
+                message = f"'{edge_name}' leads out of {state}, which is terminal."
                 yield Finding(place, message, "Remove the transition, or the state from 'terminal'.")
 
 
@@ -88,7 +89,7 @@ def check_reachability(spec: Spec) -> Iterator[Finding]:
             ]
             state = (origins or unreached)[0]
             unreached = [each for each in unreached if each not in _find_reachable(entity, state)]
-            named = [edge for edge, row in entity.transitions.items() if row.from_ == state]
+            named = [edge for edge, row in entity.transitions.items() if state in row.sources]
             path: Path = ("transitions", named[0], "from") if named else ("transitions",)
             if state in entity.terminal:
                 path = ("terminal", entity.terminal.index(state))
@@ -106,7 +107,7 @@ def check_reachability(spec: Spec) -> Iterator[Finding]:
 )
 def check_dead_ends(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        with_exit = {edge.from_ for edge in entity.transitions.values()}
+        with_exit = {state for edge in entity.transitions.values() for state in edge.sources}
         with_exit |= {*entity.delete.from_} if entity.delete else set()
         for state in _list_states(spec, entity):
             if state not in with_exit and state not in entity.terminal:
@@ -125,7 +126,7 @@ def _find_reachable(entity: Entity, start: str) -> set[str]:
     found = {start}
     grows = True
     while grows:
-        more = {edge.to for edge in entity.transitions.values() if edge.from_ in found} - found
+        more = {edge.to for edge in entity.transitions.values() if found & {*edge.sources}} - found
         grows = bool(more)
         found |= more
     return found

@@ -21,6 +21,7 @@ from runtime.stores.redis.lua_table import LuaTable
 from runtime.stores.redis.metrics.measures import RedisMeasures
 from runtime.stores.redis.scripts import Script, ScriptCall
 from runtime.stores.semantics.clocks import is_in_force
+from runtime.stores.semantics.rules import Change
 from runtime.stores.store import Unstorable
 from runtime.world import World
 
@@ -113,6 +114,8 @@ class ScriptCalls(StoreBase[Record]):
 
     def _add_chance(self, arguments: dict[str, Any], names: Sequence[str]) -> None:
         """Add a random number where an edge has jitter, or the seed of many."""
+        by_access = [clock.change.name for clock in self._rules.on_access if clock.change]
+        names = [*names, *by_access]
         edges = [self._rules.edges[name] for name in names if name in self._rules.edges]
         if any(edge.backoff and edge.backoff.jitter for edge in edges):
             arguments["chance"] = self._world.uniform(0.0, 1.0)
@@ -196,7 +199,7 @@ class ScriptCalls(StoreBase[Record]):
         """Count and log what a script has done to some entities."""
         lease, trace = self._rules.lease, self._rules.trace
         is_logged = call is not None and (call.log.wants(events.TRANSITION) or call.log.wants(events.SHIFT))
-        for name, key, owner, fence, traced, actor, *age in done:
+        for name, key, owner, fence, traced, actor, *more in done:
             if name == FORGOTTEN:
                 self._audit_forgotten(key, call)
                 continue
@@ -206,19 +209,22 @@ class ScriptCalls(StoreBase[Record]):
                     known |= {lease.owner: owner, lease.fence: int(fence or 0)}
                 if trace and traced:
                     known[trace] = traced
-                if age:
-                    known |= self._update_note(name, age[0])
+                if more and name not in self._rules.edges:
+                    known |= self._update_note(name, more[0])
                 known |= noted
-            self._measure(name, actor)
+            change: Change | str = self._rules.changes.get(name, name)
+            if isinstance(change, Transition) and more:
+                change = self._rules.taken_from(change, self._state(more[0]))
+            self._measure(change, actor)
             is_own = call is None or actor in ("", call.caller)
-            self._audit(name, key, call, known, actor="" if is_own else actor)
+            self._audit(change, key, call, known, actor="" if is_own else actor)
 
-    def _measure(self, name: str, actor: str) -> None:
+    def _measure(self, change: Change | str, actor: str) -> None:
         """Count what is counted beside the transitions."""
-        change, lease = self._rules.changes.get(name), self._rules.lease
+        lease = self._rules.lease
         if actor and lease is not None and isinstance(change, Transition) and change.source == lease.state:
             self._measures.lease_expired()
-        if name in self._ends:
+        if isinstance(change, Transition) and change.name in self._ends:
             self._measures.given_up()
 
     def _update_note(self, name: str, age: float) -> dict[str, Any]:

@@ -87,7 +87,8 @@ class Changes(Creation[Record]):
         noted: Mapping[str, str] = NOTHING,
     ) -> Reply:
         arguments = self._arguments(call, requests=requests, **claim)
-        self._add_chance(arguments, [*names])
+        entering = self._rules.entering
+        self._add_chance(arguments, [*names, *([entering.name] if claim and entering else [])])
         count = len(names) * len(requests) + int(claim.get("free", 0)) + len(requests) if claim else 2
         tokens = self._add_tokens(arguments, count + (100 if self._rules.on_access else 0))
         keys = [request[0] for request in requests]
@@ -270,7 +271,7 @@ class Changes(Creation[Record]):
     def _admit_settlement(self, asked: LeaseSettlement, call: Call) -> None:
         lease = self._rules.lease
         edge = self._admit(asked.edge, call, has_proof=True)
-        if not isinstance(edge, Transition) or lease is None or edge.source != lease.state:
+        if not isinstance(edge, Transition) or lease is None or lease.state not in edge.sources:
             raise GuardBreach(f"{asked.edge} does not leave the lease of a {self._entity}")
         if asked.is_final:
             self._require_ending(edge)

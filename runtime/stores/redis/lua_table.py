@@ -14,7 +14,7 @@ from runtime.stores.redis.layout import KeyLayout
 from runtime.stores.redis.lua_indexes import LuaIndexes
 from runtime.stores.redis.lua_text import Code, render_lazy, to_lua
 from runtime.stores.semantics.clocks import delay
-from runtime.stores.semantics.edges import LONGEST_WAIT_S
+from runtime.stores.semantics.edges import LONGEST_WAIT_S, sources
 from runtime.stores.semantics.rules import Change, Clock
 
 _ON_ACCESS = 100
@@ -169,7 +169,7 @@ class LuaTable:
         """The states in which an entity has ended, whether or not it may be given another life."""
         edges = self._rules.edges
         ends = [(edge, edges[edge.dead_letter.transition]) for edge in edges.values() if edge.dead_letter]
-        return {*self._lifecycle.terminal, *(end.target for edge, end in ends if end.source == edge.source)}
+        return {*self._lifecycle.terminal, *(end.target for edge, end in ends if edge.sources & end.sources)}
 
     # Leases.
 
@@ -214,9 +214,7 @@ class LuaTable:
     def _change(self, change: Change) -> str:
         """Render a change as a function, so that a call makes only those that it needs."""
         words: dict[str, Any] = {
-            "sources": self._set_of_states(
-                {change.source} if isinstance(change, Transition) else change.states
-            ),
+            "sources": self._set_of_states(sources(change)),
             "where": {name: self._codec.encode(name, each) for name, each in change.where.items()} or None,
             "stamps": change.stamps or None,
             "sets": {name: self._codec.encode(name, each) for name, each in change.sets.items()} or None,
@@ -227,6 +225,7 @@ class LuaTable:
             return render_lazy({**words, "is_update": True})
         words |= {
             "source": self._state(change.source),
+            "has_others": True if change.others else None,
             "target": self._state(change.target),
             "when": change.when or None,
             "copy": dict(change.copy) or None,

@@ -144,7 +144,7 @@ class S3Creation(S3Leases[Record]):
         self._listing.note(self._context.keys.path_of(key), written)
         self._audit(CREATION, key, call)
         for edge in made.edges:
-            self._audit(edge.name, key, call, self._lease_note(edge, made.created, new))
+            self._audit(edge, key, call, self._lease_note(edge, made.created, new))
         if self._ends(None, new):
             await self._retain(None)
         return CreateResult(await self._writes.large.load(new), True)

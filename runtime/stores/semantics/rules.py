@@ -52,7 +52,8 @@ class Rules:
         self.instants = frozenset(name for name in self.names if datetime in self.types_of(name))
         """Fields whose times are datetimes; other times are milliseconds since the epoch."""
         self.key, self.state = attrgetter(lifecycle.key), attrgetter(lifecycle.status)
-        self.edges = {each.name: each for each in (*lifecycle.edges.values(), *lifecycle.by_name)}
+        self.edges = lifecycle.transitions
+        self._taken: dict[tuple[str, int], Transition] = {}
         self.changes: dict[str, Change] = {**self.edges, **lifecycle.updates}
         placed = read_placement(lifecycle)
         self.unique, self.indexes, self.trace = placed.unique, placed.indexes, placed.trace
@@ -135,6 +136,16 @@ class Rules:
         """The time before which nothing is claimed: that of claim order, where entities wait for it."""
         lease = self.lease
         return lease.oldest_by if lease and lease.oldest_by in self.waits else None
+
+    # Edges.
+
+    def taken_from(self, edge: Transition, state: int) -> Transition:
+        """Return an edge as it is taken out of one of its states."""
+        if state == edge.source:
+            return edge
+        if (edge.name, state) not in self._taken:
+            self._taken[edge.name, state] = edge.taken_from(state)
+        return self._taken[edge.name, state]
 
     # Numbers.
 
@@ -228,7 +239,7 @@ def _entering(lifecycle: Lifecycle) -> Transition | None:
 
 
 def _clocks(lifecycle: Lifecycle) -> Iterator[tuple[Change | None, Due, int]]:
-    changes: list[Change] = [*lifecycle.edges.values(), *lifecycle.by_name, *lifecycle.updates.values()]
+    changes: list[Change] = [*lifecycle.transitions.values(), *lifecycle.updates.values()]
     for change in changes:
         yield from ((change, due, place) for place, due in enumerate(change.dues))
     if lifecycle.deletion_due is not None:

@@ -48,7 +48,7 @@ class _Writer:
         assert lifecycle.record is not None
         self._engine, self._lifecycle, self._record = engine, lifecycle, lifecycle.record
         self._placed = read_placement(lifecycle)
-        self._edges = (*lifecycle.edges.values(), *lifecycle.by_name)
+        self._edges = tuple(lifecycle.transitions.values())
         self._changes: tuple[Transition | Update, ...] = (*self._edges, *lifecycle.updates.values())
         self._compared = self._find_compared()
         self._counted = self._find_counted()
@@ -233,7 +233,7 @@ class _Writer:
 
     def _edge(self, edge: Transition) -> Data:
         found = {
-            "from": self._state(edge.source),
+            "from": self._sources(edge),
             "to": self._state(edge.target),
             **self._change(edge),
             **_given(
@@ -258,6 +258,10 @@ class _Writer:
             needed = {"transition": end.transition, "count": end.count, "limit": _source(end.limit)}
             found["dead_letter"] = {**needed, **_given({"less": end.less})}
         return found
+
+    def _sources(self, edge: Transition) -> str | list[str]:
+        first, others = self._state(edge.source), self._states(edge.others)
+        return [first, *others] if others else first
 
     def _update(self, update: Update) -> Data:
         return {

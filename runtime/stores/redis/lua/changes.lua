@@ -8,7 +8,7 @@ function M.change(key, edges, owner, fence, has_proof, given, is_final, new_owne
   local entity = M.access(key)
   if not entity then return {is_settlement and 'lost' or 'none'} end
   local record = entity.record
-  local source, taken, lease = record[L.status], {}, L.lease
+  local source, taken = record[L.status], {}
   if is_settlement then
     local problem = M.lease_problem(record, owner, fence)
     if not problem and not M.applies(M.change_of(edges[1]), record) then problem = 'lost' end
@@ -21,7 +21,7 @@ function M.change(key, edges, owner, fence, has_proof, given, is_final, new_owne
       entities[key] = nil
       return {'state', source}
     end
-    if has_proof and lease and each.sources[lease.state] then
+    if has_proof and M.is_of_lease(each, record) then
       local problem = M.lease_problem(record, owner, fence)
       if problem then
         entities[key] = nil

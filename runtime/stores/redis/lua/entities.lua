@@ -148,7 +148,7 @@ end
 
 -- Changes of a kind go into the outbox together, unless they are too large for one entry.
 function M.tell(edge, actor, columns, change)
-  local name = edge.name .. '|' .. actor
+  local name = edge.name .. '|' .. edge.source .. '|' .. actor
   local kind, row = kinds[name], cjson.encode(change)
   if not kind then
     kind = {from = edge.source, to = edge.target, actor = actor, columns = columns, rows = {}, size = 0}
@@ -314,11 +314,12 @@ function M.prepare(entity)
   end
 end
 
--- What was done, for the audit: by each change its name, key, owner, fence, trace and actor.
+-- What was done, for the audit: by each change its name, key, owner, fence, trace and actor, and the state that
+-- an edge has left which leaves several.
 local done = {}
 
-function M.note_done(name, key, owner, fence, trace, actor)
-  done[#done + 1] = {name, key, owner or '', fence or '', trace or '', actor or ''}
+function M.note_done(name, key, owner, fence, trace, actor, source)
+  done[#done + 1] = {name, key, owner or '', fence or '', trace or '', actor or '', source}
 end
 
 -- Unique values.
@@ -425,16 +426,17 @@ function M.take(entity, change, given, owner, is_final)
     M.after_update(entity, change, given)
     return {{change, '', ''}}
   end
+  change = M.taken_from(change, record[L.status])
   local ending = change.dead_letter
   local last = ending and M.change_of(ending.name)
   if not ending then
     step(change)
-  elseif last.source == change.source then
+  elseif last.sources[change.source] then
     local is_over = is_final or M.is_exhausted(ending, record, change.increment ~= ending.count_name)
-    step(is_over and last or change)
+    step(is_over and M.taken_from(last, change.source) or change)
   else
     step(change)
-    if is_final or M.is_exhausted(ending, record, true) then step(last) end
+    if is_final or M.is_exhausted(ending, record, true) then step(M.taken_from(last, change.target)) end
   end
   return taken
 end
@@ -448,7 +450,7 @@ function M.note_changes(entity, taken, actor, noted_actor, given)
     M.count_metrics(change.name, record, given)
     local is_leased = lease and (change.source == lease.state or change.target == lease.state)
     M.note_done(change.name, entity.key, is_leased and owner, is_leased and M.value(record, lease.fence),
-        L.trace and record[L.trace], noted_actor)
+        L.trace and record[L.trace], noted_actor, change.has_others and change.source or nil)
   end
 end
 

@@ -106,6 +106,19 @@ function M.applies(change, record)
   return change.sources[record[L.status]] and M.fits(change, record)
 end
 
+-- The same edge as it is taken out of one of the states that it leaves.
+function M.taken_from(edge, state)
+  if not edge.has_others or edge.source == state then return edge end
+  return setmetatable({source = state}, {__index = edge})
+end
+
+-- Whether a change of a record is one of its lease, so that a proof that is given is compared.
+function M.is_of_lease(change, record)
+  local lease = L.lease
+  if not lease or not change.sources[lease.state] then return false end
+  return change.is_update or record[L.status] == lease.state
+end
+
 function M.is_expired(record)
   local ends = L.lease.expires and M.moment_at(record, L.lease.expires)
   return ends ~= nil and ends ~= false and ends <= now
