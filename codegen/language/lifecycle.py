@@ -93,7 +93,7 @@ Sources = Annotated[
 
 
 class Creation(Part):
-    """The creation of an entity, in its initial state."""
+    """The creation of an entity, in its initial state or in another one that its creator names."""
 
     by: Actors = Field(description="Principals that may create one.")
     via: MethodRef | None = Field(
@@ -101,6 +101,11 @@ class Creation(Part):
         description="Method by which they create it; without one they have the store itself.",
     )
     trigger: Doc = Field(description="When it is created; for the reference page.")
+    to: tuple[UpperName, ...] = Field(
+        default=(),
+        description="Further states in which it may begin: the one that the record of the creator has; "
+        "without one it begins in `initial`.",
+    )
     stamps: tuple[LowerName, ...] = Field(
         default=(),
         description="Record fields, times, that are set to now; the time before which an entity cannot be "
@@ -359,7 +364,9 @@ class Entity(Part):
         default=None,
         description="Method by which actors take its transitions; without one they have the store itself.",
     )
-    initial: UpperName = Field(description="State of a new entity.")
+    initial: UpperName = Field(
+        description="State of a new entity, unless `to` of `create` has the one that its creator names."
+    )
     terminal: tuple[UpperName, ...] = Field(
         description="States that no transition leaves; an empty list where there is none."
     )
@@ -380,6 +387,11 @@ class Entity(Part):
     updates: dict[LowerName, Update] = Field(
         default={}, description="Changes that leave the state as it is, by name; no edge has the same name."
     )
+
+    @property
+    def beginnings(self) -> tuple[str, ...]:
+        """The states in which an entity may begin, the usual one first."""
+        return (self.initial, *self.create.to)
 
     @property
     def paired_edges(self) -> set[str]:

@@ -34,7 +34,7 @@ PROSE_KEYS = frozenset({"doc", "title", "summary", "trigger", "owns"})
 UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     Component: frozenset({"serves"}),
     Counted: frozenset({"on"}),
-    Creation: frozenset({"by", "stamps"}),
+    Creation: frozenset({"by", "stamps", "to"}),
     Deletion: frozenset({"by", "from_"}),
     Deployment: frozenset({"ingress"}),
     Entity: frozenset({"failed", "shared_with", "terminal"}),

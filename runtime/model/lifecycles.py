@@ -275,6 +275,8 @@ class Lifecycle(Struct, frozen=True):
     updates: Mapping[str, Update] = field(default_factory=dict)
     lease: Lease | None = None
     overrides: Overrides | None = None
+    begins: frozenset[int] = frozenset()
+    """Further states in which an entity begins where the record of its creator has one of them."""
     public_status: Mapping[int, int] = field(default_factory=dict)
     """What outsiders are told of each state."""
 

@@ -14,6 +14,7 @@ from runtime.observe import log as events
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import CREATION, DELETION, NOTHING, Record
 from runtime.stores.semantics.clocks import clocks_of
+from runtime.stores.semantics.creation import first_state
 from runtime.stores.semantics.edges import edge_between, is_of_clock, needs_proof, only_ends_failures
 from runtime.stores.semantics.leases import STALE
 from runtime.stores.semantics.rules import Change, Clock, prepare_rules
@@ -162,6 +163,12 @@ class StoreBase(Generic[Record]):
             return {lease.owner: getattr(old, lease.owner), lease.fence: getattr(old, lease.fence)}
         return {}
 
+    def _first_note(self, record: Any) -> dict[str, Any]:
+        """Return what the log has of a new entity: the state in which it begins, where there are several."""
+        if not self._lifecycle.begins:
+            return {}
+        return {"to_status": self._lifecycle.states[first_state(self._rules, record)]}
+
     def _history_note(
         self, edge: Transition | None, old: Any, new: Any, call: Call | None, given: Mapping[str, Any]
     ) -> tuple[int, str, str, str] | None:
@@ -239,7 +246,8 @@ def _line_fields(lifecycle: Lifecycle) -> Iterator[tuple[str, _Line]]:
         yield edge.name, _line(moved, entity, edge.name, ends)
     for update in lifecycle.updates.values():
         yield update.name, _line(shifted if update.dues else None, entity, update.name, {})
-    yield CREATION, _line(moved, entity, CREATION, {"to_status": states[lifecycle.initial]})
+    first = {} if lifecycle.begins else {"to_status": states[lifecycle.initial]}
+    yield CREATION, _line(moved, entity, CREATION, first)
     yield DELETION, _line(moved, entity, DELETION, {})
 
 

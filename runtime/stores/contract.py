@@ -162,7 +162,7 @@ class EntityStore(Protocol[Record]):
         """Add an entity in its initial state, or find the one that has one of its unique values.
 
         The store writes state, stamps, copies, fills and the fields of the lease, whatever the record brings
-        along. `then` are edges that the creator takes in the same step, if the entity is new; none of them
+        along; but a state of the record that `to` of the creation has is the initial one. `then` are edges that the creator takes in the same step, if the entity is new; none of them
         needs anything given. Raises the condition of role store_full where a ceiling is reached, and
         `GuardBreach` where another entity has the key, or an edge of `then` does not apply.
         """

@@ -83,6 +83,7 @@ class Pair:
         assert kind is not None
         values: dict[str, Any] = {self.lifecycle.key: rng.choice(KEYS)}
         wished = {
+            "state": rng.choice([0, 0, *self.lifecycle.states]),
             "ticket": rng.choice([None, "", "t", "u"]),
             "rank": rng.randint(1, 3),
             "urgency": rng.randint(1, 2),

@@ -1,4 +1,4 @@
-"""Edges that leave several states: taken out of each, with what belongs to it, and by the clock."""
+"""Edges that leave several states, and entities that begin in one of several."""
 
 from __future__ import annotations
 
@@ -158,3 +158,56 @@ async def test_an_edge_may_lead_from_everywhere_to_one_state(shop: Shop) -> None
         assert await store.transition(key, "close", client) == Transitioned(True, DONE)
     assert (await store.get("a")).wait_until is None
     assert await store.count() == {WAITING: 0, HELD: 0, DONE: 2, DEAD: 0, SHELVED: 0}
+
+
+PLANNED = replace(PERMIT, begins=frozenset({SHELVED}))
+
+
+async def test_a_creator_may_name_the_state_in_which_it_begins(shop: Shop) -> None:
+    """One of those that the lifecycle has; any other, and none, is the usual one."""
+    store, client = shop.store(PLANNED), shop.call("client")
+    states = {"a": 0, "b": SHELVED, "c": HELD, "d": WAITING}
+    records = [PermitRecord(key=key, state=state) for key, state in states.items()]
+    (first,) = (await store.create_many(records[:1], client),)
+    made = [each.record for each in (*first, *await store.create_many(records[1:], client))]
+    assert [each.state for each in made] == [WAITING, SHELVED, WAITING, WAITING]
+    assert [await store.get(key) for key in states] == made
+    for each in made:
+        (entry,) = await store.history(each.key)
+        assert (entry.edge, entry.source, entry.target) == ("create", None, each.state)
+    lines = [(line["key"], line["to_status"]) for line in shop.lines.read_back("transition")]
+    assert sorted(lines) == [("a", "WAITING"), ("b", "SHELVED"), ("c", "WAITING"), ("d", "WAITING")]
+    assert await store.count([WAITING, SHELVED]) == {WAITING: 3, SHELVED: 1}
+
+
+async def test_without_the_word_each_begins_alike(shop: Shop) -> None:
+    """Whatever state the record of the creator has."""
+    store, client = shop.store(PERMIT), shop.call("client")
+    assert (await store.create(PermitRecord(key="a", state=SHELVED), client)).record.state == WAITING
+
+
+async def test_what_begins_as_planned_waits_for_its_time(shop: Shop) -> None:
+    """A due time that its creator gives leads it on; before that nobody claims it."""
+    store, client, runner = shop.store(PLANNED), shop.call("client"), shop.call("runner")
+    record = PermitRecord(key="a", state=SHELVED, wait_until=shop.now(50))
+    await store.create(record, client)
+    assert await store.claim("bob", 1, runner) == []
+    assert await store.run_due("requeue", shop.call("scheduler")) == 0
+    shop.pass_s(50.001)
+    assert await store.run_due("requeue", shop.call("scheduler")) == 1
+    (claimed,) = await store.claim("bob", 1, runner)
+    assert (claimed.key, claimed.wait_until) == ("a", None)
+
+
+async def test_edges_of_the_creator_begin_where_the_entity_does(shop: Shop) -> None:
+    """`then` starts from the state that the creator names."""
+    queue = edge("queue", SHELVED, WAITING, "client")
+    store = shop.store(with_edges(replace(PLANNED, edges={**PERMIT.edges}), replace(queue, name="requeue")))
+    made = await store.create(PermitRecord(key="a", state=SHELVED), shop.call("client"), then=["requeue"])
+    assert made.record.state == WAITING
+    assert [(each.edge, each.source, each.target) for each in await store.history("a")] == [
+        ("create", None, SHELVED),
+        ("requeue", SHELVED, WAITING),
+    ]
+    with pytest.raises(GuardBreach, match="does not apply"):
+        await store.create(PermitRecord(key="b"), shop.call("client"), then=["requeue"])

@@ -61,7 +61,7 @@ def _describe_entity(spec: Spec, name: str, entity: Entity) -> dict[str, Any]:
                 "name": state,
                 "word": enum.word(state) if enum else state,
                 "doc": _format_doc(enum.values[state].doc if enum else None),
-                "initial": state == entity.initial,
+                "initial": state in entity.beginnings,
                 "final": state in entity.terminal,
             }
             for state in list_states(spec, entity)

@@ -32,7 +32,9 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         lifecycle=reference_lifecycle,
         policies=render_policies(spec),
         metrics=reference_metrics,
-        mermaid=lambda entity: format_mermaid(entity.initial, entity.terminal, _list_edges(entity)),
+        mermaid=lambda entity: format_mermaid(
+            entity.initial, entity.terminal, _list_edges(entity), entity.create.to
+        ),
         picture=partial(_name_picture, spec),
         title=_format_title,
         code=code,

@@ -37,7 +37,7 @@ def list_state_names(spec: Spec, entity: Entity) -> list[str]:
 
 def _format_kind(entity: Entity, state: str) -> str:
     kinds = {
-        "initial": state == entity.initial,
+        "initial": state in entity.beginnings,
         "terminal": state in entity.terminal,
         "failed": state in entity.failed_states,
     }

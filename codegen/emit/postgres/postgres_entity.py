@@ -150,7 +150,7 @@ class KeptEntity(PostgresWords):
         for column in self.columns:
             if column.check:
                 found[f"{table}_{column.field}_check"] = f"CHECK ({column.check})"
-        if lease and self.row.lease and self.row.initial != lease.state:
+        if lease and self.row.lease and lease.state not in self.row.beginnings:
             found |= self._lease_constraints(self.row.lease)
         for until, states in self.waiting.items():
             over = f"{self.column(until)} IS NULL"

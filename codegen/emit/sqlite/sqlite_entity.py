@@ -161,7 +161,7 @@ class SqliteEntity(StoredEntity):
     def checks(self) -> list[str]:
         """What must hold for every row."""
         found = [each.check for each in self.columns if each.check]
-        if (lease := self.lease) is not None and lease.state != self.row.initial:
+        if (lease := self.lease) is not None and lease.state not in self.row.beginnings:
             found.append(f"{self.status} <> {self.word(lease.state)} OR {lease.owner} IS NOT NULL")
         return found
 

@@ -36,7 +36,7 @@ def check_lease_state(spec: Spec) -> Iterator[Finding]:
         place = spec.place("lifecycle", "entities", name, "lease", "state")
         sources = {state for edge in entity.transitions.values() for state in edge.sources}
         targets = {edge.to for edge in entity.transitions.values()}
-        if lease.state == entity.initial:
+        if lease.state in entity.beginnings:
             message = f"A {name} comes to be in {lease.state}, where nobody could have taken the lease."
             yield Finding(place, message, "Lease a state that is entered by a transition.")
         elif lease.state in entity.terminal or lease.state not in sources & targets:

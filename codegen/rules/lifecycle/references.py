@@ -175,6 +175,7 @@ def find_status_enum(spec: Spec, entity: Entity) -> str:
 
 def _iter_named_states(entity: Entity) -> Iterator[tuple[Path, str]]:
     yield ("initial",), entity.initial
+    yield from ((("create", "to", index), state) for index, state in enumerate(entity.create.to))
     yield from ((("terminal", index), state) for index, state in enumerate(entity.terminal))
     yield from ((("failed", index), state) for index, state in enumerate(entity.failed))
     for index, state in enumerate(entity.delete.from_ if entity.delete else ()):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from codegen.language.lifecycle import Entity
 from codegen.rules.lifecycle.references import find_status_enum
+from codegen.rules.lookup import format_states
 from codegen.rules.rule import Finding, rule
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
@@ -78,7 +79,7 @@ def check_reachability(spec: Spec) -> Iterator[Finding]:
         unreached = [
             state
             for state in _list_states(spec, entity)
-            if state not in _find_reachable(entity, entity.initial)
+            if not any(state in _find_reachable(entity, each) for each in entity.beginnings)
         ]
         while unreached:
             # A state that only unreachable states lead to is unreachable for the same reason.
@@ -94,8 +95,30 @@ def check_reachability(spec: Spec) -> Iterator[Finding]:
             if state in entity.terminal:
                 path = ("terminal", entity.terminal.index(state))
             place = spec.place("lifecycle", "entities", name, *path, key=path == ("transitions",))
-            message = f"No {name} ever gets to {state}: no way leads there from {entity.initial}."
+            message = (
+                f"No {name} ever gets to {state}: no way leads there from {format_states(entity.beginnings)}."
+            )
             yield Finding(place, message, f"Add a transition with 'to: {state}', or remove the state.")
+
+
+@rule(
+    "E270",
+    "An entity may begin in its initial state twice, or in a terminal one.",
+    wrong="initial: QUEUED\nterminal: [DONE]\ncreate: {to: [QUEUED, DONE], …}",
+    right="initial: QUEUED\nterminal: [DONE]\ncreate: {to: [PLANNED], …}",
+)
+def check_beginnings(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for index, state in enumerate(entity.create.to):
+            place = spec.place("lifecycle", "entities", name, "create", "to", index)
+            if state == entity.initial:
+                message = f"A {name} begins in {state} anyway, where its creator names no other state."
+                yield Finding(place, message, "Name further states only.")
+            elif state in entity.terminal:
+                message = (
+                    f"A {name} may begin in {state}, which is terminal, so that nothing ever becomes of it."
+                )
+                yield Finding(place, message, "Name a state that it leaves.")
 
 
 @rule(

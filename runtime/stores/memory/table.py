@@ -22,7 +22,7 @@ from runtime.stores.wakeups import Wakeups
 MOST_HISTORY, MOST_OF_ONE = 100_000, 1000
 """Entries of the history of all entities, and of one; beyond that the oldest are forgotten."""
 _Line = tuple[Any, ...]
-"""An entry of the history: the edge or None, actor, moment, and what else there is to say."""
+"""An entry of the history: the edge, or the state of a new entity; actor, moment, and what else there is."""
 
 
 class MemoryTable:
@@ -161,7 +161,10 @@ class MemoryTable:
 
     def write_history(self, key: str, edge: Transition | None, actor: str, now: int, *more: Any) -> None:
         """Add an entry: fence, owner, reason and trace may follow."""
-        entries = (*self._history.get(key, ()), (edge, actor, now, *more))
+        entries = (
+            *self._history.get(key, ()),
+            (edge or self.rules.state(self.records[key]), actor, now, *more),
+        )
         if len(entries) > MOST_OF_ONE:
             self._forgotten[key] = self._forgotten.get(key, 0) + 1
             entries = entries[1:]
@@ -184,8 +187,9 @@ class MemoryTable:
         start = self._forgotten.get(key, 0) + 1
         found = []
         for sequence, (edge, actor, at, *more) in enumerate(self._history.get(key, ()), start):
-            name = edge.name if edge else creation
-            source, target = (edge.source, edge.target) if edge else (None, self.rules.lifecycle.initial)
+            is_first = isinstance(edge, int)
+            name = creation if is_first else edge.name
+            source, target = (None, edge) if is_first else (edge.source, edge.target)
             moment = EPOCH + timedelta(microseconds=at)
             found.append(HistoryEntry(sequence, name, source, target, actor, moment, *more))
         return found

@@ -65,6 +65,7 @@ class LuaTable:
             "name": lifecycle.entity,
             "status": lifecycle.status,
             "initial": state(lifecycle.initial),
+            "begins": self._set_of_states(lifecycle.begins),
             "terminal": self._set_of_states(lifecycle.terminal),
             "deletable": self._set_of_states(lifecycle.deletable),
             "hash": layout.hash,

@@ -194,6 +194,7 @@ class S3Changes(StoreBase[Record]):
         note = self._history_note(edge, old, new, call, given) or (0, "", "", "")
         driver = actor or (call.caller if call else "")
         left = (edge.source,) if edge is not None and edge.others else ()
+        left = (self._rules.state(new),) if edge is None and self._lifecycle.begins else left
         return (edge.name if edge else CREATION, driver, now, *note, *left)
 
     def _committed(self, key: str, result: Changed[Record], *, is_own: bool) -> None:

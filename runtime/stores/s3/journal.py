@@ -14,7 +14,7 @@ from runtime.stores.semantics.rules import EPOCH, Rules
 
 Line = tuple[str | int, ...]
 """An entry: the name of the edge, actor, moment, fence, owner, reason and trace; then the state that it left,
-where the edge leaves several."""
+where the edge leaves several, or in which an entity began, where there are several."""
 _MOST = 1000
 """Entries of one entity; beyond that the oldest are forgotten."""
 _HISTORY, _DROPPED, _ENDED = "history", "dropped", "ended"
@@ -46,7 +46,8 @@ def read_history(rules: Rules, journal: Mapping[str, Any]) -> list[HistoryEntry]
         edge = None if name == CREATION else rules.edges.get(name)
         fence, owner, reason, trace, *left = more
         source, target = (edge.source, edge.target) if edge else (None, rules.lifecycle.initial)
-        source = int(left[0]) if left else source
+        if left:
+            source, target = (int(left[0]), target) if edge else (None, int(left[0]))
         moment = EPOCH + timedelta(microseconds=int(at))
         found.append(
             HistoryEntry(sequence, name, source, target, actor, moment, int(fence), owner, reason, trace)

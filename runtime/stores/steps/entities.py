@@ -131,7 +131,7 @@ class EntitySteps(LeaseSteps[Record]):
         self._table.add(key, made.created, now)
         note = self._history_note(None, None, made.created, call, NOTHING)
         self._table.write_history(key, None, call.caller, now, *(note or ()))
-        self._audit(CREATION, key, call)
+        self._audit(CREATION, key, call, self._first_note(made.created))
         if made.edges:
             self._commit(key, made.created, made.record, made.edges, call, now, is_new=True)
 

@@ -101,9 +101,12 @@ def draw_lifecycle(rng: Random) -> Lifecycle:
     edges = _give_up(rng, _leave_more(rng, edges, states, leased))
     left = {state for each in edges for state in each.sources}
     deletable = frozenset(rng.sample(sorted(states), rng.randint(0, 2)))
+    initial, *further = rng.sample(sorted(left), len(left))
+    begins = frozenset(further[: rng.randint(0, 2)]) - {leased} if rng.random() < 0.3 else frozenset()
     words: dict[str, Any] = {
         "states": states,
-        "initial": rng.choice(sorted({source for source, _ in chosen})),
+        "initial": initial,
+        "begins": begins,
         "terminal": frozenset(states) - left,
         "creators": frozenset({"client"}),
         "creation_stamps": ("made_at", "moved_at"),

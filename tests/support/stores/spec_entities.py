@@ -155,6 +155,7 @@ class _Writer:
             "stamps": [*lifecycle.creation_stamps],
         }
         create |= {"copy": dict(lifecycle.copy)} if lifecycle.copy else {}
+        create |= {"to": self._states(lifecycle.begins)} if lifecycle.begins else {}
         if lifecycle.defaults:
             create["defaults"] = {name: self._fill(fill) for name, fill in lifecycle.defaults.items()}
         if lifecycle.ceiling:

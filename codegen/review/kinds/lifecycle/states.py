@@ -67,7 +67,7 @@ def _iter_state_enums(old: Spec, new: Spec) -> Iterator[tuple[str, TypePair]]:
 
 
 def _find_reachable(entity: Entity) -> set[str]:
-    reached = {entity.initial}
+    reached = {*entity.beginnings}
     while more := {each.to for each in entity.transitions.values() if {*each.sources} & reached} - reached:
         reached |= more
     return reached

@@ -60,6 +60,17 @@ def find_entity_changed(old: Spec, new: Spec) -> Iterator[SpecChange]:
             )
 
 
+@kind("creation.to", "An entity may begin in other states.", Verdict.BEHAVIOUR)
+def find_creation_to(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
+        path = (*get_entity_path(name), "create", "to")
+        for state in list_gained(before.create.to, after.create.to):
+            text = f"{name} may begin in state {state}"
+            yield SpecChange(f"{name}.{state}", text, path, verdict=Verdict.WIDENS)
+        for state in list_gained(after.create.to, before.create.to):
+            yield SpecChange(f"{name}.{state}", f"{name} no longer begins in state {state}", path)
+
+
 @kind("deletion.added", "An entity can now be deleted.", Verdict.WIDENS)
 def find_deletion_added(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):

@@ -27,7 +27,8 @@ end
 
 -- The first record of an entity: state, stamps and what is over already are the store's.
 function M.first_record(record, moment)
-  record[L.status], record[L.sequence] = L.initial, '1'
+  record[L.sequence] = '1'
+  if not L.begins[record[L.status]] then record[L.status] = L.initial end
   for _, name in ipairs(L.creation_stamps) do
     local at = name == L.not_before and M.moment_at(record, name)
     record[name] = M.time_value(name, at and math.max(at, moment) or moment)
@@ -39,7 +40,7 @@ function M.first_record(record, moment)
   end
 end
 
-function M.write_new(entity, given, taken, moment)
+function M.write_new(entity, given, taken, moment, first)
   local key, record, hash, fields = entity.key, entity.record, entity.hash, {}
   local packed = L.is_packed
   if #taken > 0 then
@@ -64,11 +65,11 @@ function M.write_new(entity, given, taken, moment)
     if record[name] and record[name] ~= '' then M.keep_unique(name, record[name], key) end
   end
   if L.outbox then
-    redis.call('XADD', L.outbox, '*', 'entity', L.name, 'key', key, 'sequence', '1', 'to', L.initial, 'at',
+    redis.call('XADD', L.outbox, '*', 'entity', L.name, 'key', key, 'sequence', '1', 'to', first, 'at',
         M.text(moment), 'actor', args.actor, 'trace', M.trace_of(record))
   else
     local fence = L.lease and M.value(record, L.lease.fence) or '0'
-    M.write_line(key, {'1', 'create', '', L.initial, args.actor, M.text(moment), fence, '', '', M.trace_of(record)})
+    M.write_line(key, {'1', 'create', '', first, args.actor, M.text(moment), fence, '', '', M.trace_of(record)})
   end
   M.count_metrics('create', record, {})
   M.note_changes(entity, taken, args.actor, nil, {})
@@ -125,9 +126,10 @@ function M.plan_creation(most, depth)
       local entity = {key = key, hash = M.hash_of(key), record = record, changed = {}}
       entity.given = given ~= '' and given or nil
       M.first_record(record, now)
+      local first = record[L.status]
       local taken, refused = M.begin(entity)
       if not taken then return {{'refused', refused}} end
-      planned[n] = {'new', key, entity, given, taken, now}
+      planned[n] = {'new', key, entity, given, taken, now, first}
       keys[key] = true
       for _, each in ipairs(L.unique_names) do
         if record[each] and record[each] ~= '' then ahead[each .. '|' .. record[each]] = key end
@@ -151,7 +153,7 @@ function operations.create()
     if args.is_plan then
       answers[n] = {each[1], each[2], each[3] ~= nil and type(each[3]) == 'string' and each[3] or ''}
     elseif each[1] == 'new' then
-      M.write_new(each[3], each[4], each[5], each[6])
+      M.write_new(each[3], each[4], each[5], each[6], each[7])
       local place = L.free_index and L.indexes[L.free_index](each[3].record)
       answers[n] = {'done', M.text(each[6]), place or ''}
       rows[#rows + 1] = args.is_short and '' or M.row_of(each[2])
