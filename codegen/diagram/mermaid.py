@@ -13,15 +13,17 @@ _FULL_WIDTH = 0xFEE0
 _SPECIAL = re.compile(r'[#;:<>&"`\\{}\[\]%]')
 
 
-def format_mermaid(initial: str, terminal: Collection[str], edges: Sequence[Edge]) -> str:
-    """Format as `stateDiagram-v2`: the start, each edge as "name (note)", and the end of terminal states."""
-    states = _list_states(initial, terminal, edges)
+def format_mermaid(
+    initial: str, terminal: Collection[str], edges: Sequence[Edge], further: Sequence[str] = ()
+) -> str:
+    """Format as `stateDiagram-v2`: starts, each edge as "name (note)", and the end of terminal states."""
+    states = list(dict.fromkeys([*_list_states(initial, terminal, edges), *further]))
     names = _assign_identifiers(states)
     lines = ["stateDiagram-v2", "    direction LR"]
     lines += [
         f'    state "{_escape_text(state)}" as {names[state]}' for state in states if names[state] != state
     ]
-    lines.append(f"    [*] --> {names[initial]}")
+    lines += [f"    [*] --> {names[state]}" for state in (initial, *further)]
     for edge in edges:
         lines.append(f"    {names[edge.source]} --> {names[edge.target]}{_format_label(edge)}")
     lines += [f"    {names[state]} --> [*]" for state in states if state in terminal]

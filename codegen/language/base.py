@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -57,11 +58,18 @@ _PATTERNS = {
 }
 
 
-def _read(kinds: tuple[str, ...]) -> BeforeValidator:
-    wanted = " or ".join({"env": "{env: VARIABLE}", "field": "{field: name}"}[kind] for kind in kinds)
+_WANTED = {"number": "a number that is not negative", "env": "{env: VARIABLE}", "field": "{field: name}"}
 
-    def read(value: Any, info: ValidationInfo) -> str:
+
+def _read(kinds: tuple[str, ...]) -> BeforeValidator:
+    *others, last = (_WANTED[kind] for kind in kinds)
+    wanted = f"{', '.join(others)} or {last}" if others else last
+
+    def read(value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, str) and (info.context or {}).get("canonical"):
+            return value
+        is_number = "number" in kinds and isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and 0 <= value < math.inf:
             return value
         if isinstance(value, dict) and len(value) == 1:
             ((kind, name),) = value.items()
@@ -73,7 +81,7 @@ def _read(kinds: tuple[str, ...]) -> BeforeValidator:
 
 
 def _describe(kinds: tuple[str, ...]) -> WithJsonSchema:
-    options = [
+    options: list[dict[str, Any]] = [
         {
             "type": "object",
             "properties": {kind: {"type": "string", "pattern": _PATTERNS[kind]}},
@@ -81,14 +89,20 @@ def _describe(kinds: tuple[str, ...]) -> WithJsonSchema:
             "additionalProperties": False,
         }
         for kind in kinds
+        if kind != "number"
     ]
+    options += [{"type": "number", "minimum": 0}] if "number" in kinds else []
     return WithJsonSchema(options[0] if len(options) == 1 else {"anyOf": options})
 
 
-_WRITTEN = PlainSerializer(
-    lambda name: {"env" if name.isupper() else "field": name}, return_type=dict[str, str]
-)
+def _write(source: str | float) -> dict[str, str] | float:
+    return {"env" if source.isupper() else "field": source} if isinstance(source, str) else source
+
+
+_WRITTEN = PlainSerializer(_write, return_type=dict[str, str] | int | float)
 NumberSource = Annotated[str, _read(("env", "field")), _describe(("env", "field")), _WRITTEN]
 """A variable, or a field of the record. The value is the name: that of a variable is in upper case."""
-FieldSource = Annotated[str, _read(("field",)), _describe(("field",)), _WRITTEN]
-"""A field of the record, or of a message in it."""
+Amount = Annotated[
+    str | int | float, _read(("number", "env", "field")), _describe(("number", "env", "field")), _WRITTEN
+]
+"""A number, a variable, or a field of the record, which is in lower case."""

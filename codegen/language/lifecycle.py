@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, PrivateAttr, Tag
 
 from codegen.language.base import (
+    Amount,
     Doc,
-    FieldSource,
     LowerName,
     MethodRef,
     NumberSource,
@@ -75,9 +75,9 @@ def _find_form(value: Any) -> str:
     return "several" if isinstance(value, list | tuple) else "one"
 
 
-def _unwrap_single(dues: Due | tuple[Due, ...]) -> Due | tuple[Due, ...]:
-    """Unwrap a list of one clock, which means the same as the clock."""
-    return dues[0] if isinstance(dues, tuple) and len(dues) == 1 else dues
+def _unwrap_single(value: Any) -> Any:
+    """Unwrap a list of one, which means the same as the one."""
+    return value[0] if isinstance(value, tuple) and len(value) == 1 else value
 
 
 Dues = Annotated[
@@ -92,8 +92,16 @@ def _list_dues(dues: Due | tuple[Due, ...] | None) -> tuple[Due, ...]:
     return dues if isinstance(dues, tuple) else (dues,) if dues else ()
 
 
+Sources = Annotated[
+    Annotated[UpperName, Tag("one")] | Annotated[tuple[UpperName, ...], Field(min_length=1), Tag("several")],
+    Discriminator(_find_form),
+    AfterValidator(_unwrap_single),
+]
+"""A state, or several of them."""
+
+
 class Creation(Part):
-    """The creation of an entity, in its initial state."""
+    """The creation of an entity, in its initial state or in another one that its creator names."""
 
     by: Actors = Field(description="Principals that may create one.")
     via: MethodRef | None = Field(
@@ -101,6 +109,11 @@ class Creation(Part):
         description="Method by which they create it; without one they have the store itself.",
     )
     trigger: Doc = Field(description="When it is created; for the reference page.")
+    to: tuple[UpperName, ...] = Field(
+        default=(),
+        description="Further states in which it may begin: the one that the record of the creator has; "
+        "without one it begins in `initial`.",
+    )
     stamps: tuple[LowerName, ...] = Field(
         default=(),
         description="Record fields, times, that are set to now; the time before which an entity cannot be "
@@ -153,25 +166,35 @@ class Take(Part):
 
 
 class Backoff(Part):
-    """The wait before the next attempt: `base` after the first failure, longer by a factor each time."""
+    """The wait before the next attempt. Each number is one of the spec, of a variable or of the record."""
 
+    kind: Literal["exponential", "linear", "constant"] = Field(
+        default="exponential",
+        description="How it grows: `exponential` by a factor with each failure, `linear` by `base` with "
+        "each failure, `constant` not at all.",
+    )
     until: LowerName = Field(description="Record field that gets the time at which the wait ends.")
-    count: LowerName = Field(description="Record field with the number of failures.")
-    base: NumberSource = Field(
-        description="Wait after the first failure: `{env: NAME}` in seconds, or `{field: path}` of the "
-        "record in milliseconds."
-    )
-    max: NumberSource = Field(
-        description="Longest wait: `{env: NAME}` in seconds, or `{field: path}` in milliseconds."
-    )
-    times: FieldSource | None = Field(
+    count: LowerName | None = Field(
         default=None,
-        description="`{field: path}` of the record with the factor of each further wait; 2 by default.",
+        description="Record field with the number of failures; a constant backoff has none.",
     )
-    jitter: FieldSource | None = Field(
+    base: Amount = Field(
+        description="Wait after the first failure: a number or `{env: NAME}` in seconds, or "
+        "`{field: path}` of the record in milliseconds."
+    )
+    max: Amount | None = Field(
         default=None,
-        description="`{field: path}` of the record with the fraction, 0 to 1, by which a wait is longer or "
-        "shorter at random, up to `max`; without it there is no jitter.",
+        description="Longest wait, in the same units; only a constant backoff needs none.",
+    )
+    times: Amount | None = Field(
+        default=None,
+        description="Factor of an exponential backoff, 2 by default: a number, `{env: NAME}`, or "
+        "`{field: path}` of the record.",
+    )
+    jitter: Amount | None = Field(
+        default=None,
+        description="Fraction, 0 to 1, by which a wait is longer or shorter at random, up to `max`: a "
+        "number, `{env: NAME}`, or `{field: path}` of the record; without it there is no jitter.",
     )
 
 
@@ -197,7 +220,7 @@ class DeadLetter(Part):
 class Transition(Part):
     """One edge of the lifecycle. Everything that it writes is written in one step with the state."""
 
-    from_: UpperName = Field(alias="from", description="State that it leaves.")
+    from_: Sources = Field(alias="from", description="State that it leaves, or a list of several.")
     to: UpperName = Field(description="State that it leads to.")
     by: Actors = Field(description="Actors: principals that may take it.")
     trigger: Doc = Field(description="When it is taken; for the reference page.")
@@ -254,6 +277,11 @@ class Transition(Part):
         default=None,
         description="Name of the value in the request that says why; history and metrics have it.",
     )
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The states that it leaves."""
+        return (self.from_,) if isinstance(self.from_, str) else self.from_
 
     @property
     def dues(self) -> tuple[Due, ...]:
@@ -361,7 +389,9 @@ class Entity(Part):
         default=None,
         description="Method by which actors take its transitions; without one they have the store itself.",
     )
-    initial: UpperName = Field(description="State of a new entity.")
+    initial: UpperName = Field(
+        description="State of a new entity, unless `to` of `create` has the one that its creator names."
+    )
     terminal: tuple[UpperName, ...] = Field(
         description="States that no transition leaves; an empty list where there is none."
     )
@@ -384,22 +414,39 @@ class Entity(Part):
     )
 
     @property
+    def beginnings(self) -> tuple[str, ...]:
+        """The states in which an entity may begin, the usual one first."""
+        return (self.initial, *self.create.to)
+
+    @property
     def paired_edges(self) -> set[str]:
         """Edges that share source and target with an edge by name, including the latter."""
-        shared = {self._get_ends(name) for name, edge in self.transitions.items() if edge.by_name}
-        return {name for name in self.transitions if self._get_ends(name) in shared}
+        shared = {
+            ends for name, edge in self.transitions.items() if edge.by_name for ends in self._ends(name)
+        }
+        return {name for name in self.transitions if shared & {*self._ends(name)}}
 
     @property
     def named_edges(self) -> list[str]:
         """Edges that share source and target with another one, and are selected by name only."""
         ends = {edge.dead_letter.transition for edge in self.transitions.values() if edge.dead_letter}
         named = {name for name, edge in self.transitions.items() if edge.by_name}
-        pairs = [self._get_ends(name) for name in self.transitions if name not in ends | named]
+        pairs = {pair for name in self.transitions if name not in ends | named for pair in self._ends(name)}
         return [
             name
             for name in self.transitions
-            if name in named or (name in ends and self._get_ends(name) in pairs)
+            if name in named or (name in ends and pairs & {*self._ends(name)})
         ]
+
+    @property
+    def edges_by_ends(self) -> dict[tuple[str, str], str]:
+        """By source and target: the edge that is meant where no name is said."""
+        named = self.named_edges
+        found: dict[tuple[str, str], str] = {}
+        for name in (*(each for each in self.transitions if each not in named), *named):
+            for ends in self._ends(name):
+                found.setdefault(ends, name)
+        return found
 
     @property
     def failed_states(self) -> list[str]:
@@ -408,8 +455,9 @@ class Entity(Part):
         given_up = (self.transitions[name].to for name in ends if name in self.transitions)
         return list(dict.fromkeys((*self.failed, *given_up)))
 
-    def _get_ends(self, name: str) -> tuple[str, str]:
-        return self.transitions[name].from_, self.transitions[name].to
+    def _ends(self, name: str) -> list[tuple[str, str]]:
+        edge = self.transitions[name]
+        return [(source, edge.to) for source in edge.sources]
 
     @property
     def kept_in(self) -> EntityLayout:

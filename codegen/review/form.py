@@ -34,7 +34,7 @@ PROSE_KEYS = frozenset({"doc", "title", "summary", "trigger", "owns"})
 UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     Component: frozenset({"serves"}),
     Counted: frozenset({"on"}),
-    Creation: frozenset({"by", "stamps"}),
+    Creation: frozenset({"by", "stamps", "to"}),
     Deletion: frozenset({"by", "from_"}),
     Deployment: frozenset({"ingress"}),
     Entity: frozenset({"failed", "shared_with", "terminal", "unique"}),
@@ -56,7 +56,7 @@ UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     Retiring: frozenset({"in_"}),
     Routing: frozenset({"per_node"}),
     Update: frozenset({"by", "clear", "in_", "stamps"}),
-    Transition: frozenset({"by", "clear", "when", "stamps"}),
+    Transition: frozenset({"by", "clear", "from_", "when", "stamps"}),
     Upstream: frozenset({"pass_through", "unavailable"}),
     Variable: frozenset({"choices", "read_by"}),
     VariableRule: frozenset({"together"}),

@@ -15,7 +15,7 @@ from codegen.rules.callers import caller_matrix, required_calls
 from codegen.rules.deployments import engines, hosting, listeners, network, on_demand_nodes, routing, wiring
 from codegen.rules.environment import variable_relations, variables
 from codegen.rules.errors import conditions
-from codegen.rules.lifecycle import due_transitions, leases, record_fields, references, state_graph
+from codegen.rules.lifecycle import backoff, due_transitions, leases, record_fields, references, state_graph
 from codegen.rules.metrics import alerts, definitions, gauges
 from codegen.rules.rule import Rule
 from codegen.rules.services import components, methods, routes
@@ -38,7 +38,7 @@ MODULES = (
     *(declarations, numbers, field_rules, optional_fields),
     *(components, methods, routes, caller_matrix, conditions),
     *(record_fields, references, state_graph, names_in_storage, persistence),
-    *(leases, due_transitions, required_calls),
+    *(leases, due_transitions, backoff, required_calls),
     *(redis_keys, indexes, claims, updates, s3_buckets, edge_values),
     *(definitions, gauges, alerts),
     *(hosting, engines, wiring, routing, listeners, network, on_demand_nodes, variables, variable_relations),

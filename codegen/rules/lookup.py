@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from codegen.diagnostics import suggest
@@ -108,6 +108,12 @@ def find_misfit(spec: Spec, type_text: str, value: object) -> Misfit | None:
     ):
         return Misfit(f"is of type {ref.name}, which {text} is not", f"It goes from {least} to {greatest}.")
     return None
+
+
+def format_states(states: Iterable[str]) -> str:
+    """Format states as `A`, or as `A, B and C`."""
+    *others, last = states
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def format_list(names: list[str]) -> str:

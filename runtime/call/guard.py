@@ -106,7 +106,7 @@ def require_edge(
     """
     edge = lifecycle.edges.get((source, target))
     for each in lifecycle.by_name:
-        if (each.source, each.target) != (source, target):
+        if source not in each.sources or each.target != target:
             continue
         is_other = not name and each.by_name and actor in each.actors
         if each.name == name or (is_other and not (edge and actor in edge.actors)):

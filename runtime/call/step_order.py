@@ -22,9 +22,7 @@ def keep_step_order(system: System, component: str, channel: Channel) -> Channel
     Return the channel itself where no transition of the component has such calls.
     """
     ordered = {
-        name: [
-            edge for edge in (*lifecycle.edges.values(), *lifecycle.by_name) if _is_ordered(edge, component)
-        ]
+        name: [edge for edge in lifecycle.transitions.values() if _is_ordered(edge, component)]
         for name, lifecycle in system.lifecycles.items()
     }
     return OrderedChannel(system, component, channel, ordered) if any(ordered.values()) else channel
@@ -67,9 +65,9 @@ class OrderedChannel:
             subject = (lifecycle.entity, str(getattr(request, lifecycle.key)))
             done = call.steps.get(subject, [])
             for edge in edges:
-                asked = drive is None or (edge.source, edge.target) == (
-                    getattr(request, drive.source_field),
-                    getattr(request, drive.target_field),
+                asked = drive is None or (
+                    getattr(request, drive.source_field) in edge.sources
+                    and getattr(request, drive.target_field) == edge.target
                 )
                 if asked and (missing := _first_missing(edge.after, done)) is not None:
                     self._refuse(method, edge, missing, subject[1], call)

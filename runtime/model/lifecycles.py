@@ -9,6 +9,9 @@ from typing import Any, ClassVar, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+Amount = str | float
+"""A number, or the name of what has it: a variable, which is in upper case, or a path of the record."""
+
 
 class Take(Struct, frozen=True):
     """A record field that keeps what the driving request says."""
@@ -19,16 +22,19 @@ class Take(Struct, frozen=True):
 
 
 class Backoff(Struct, frozen=True):
-    """How long an entity waits; seconds are in variables, milliseconds in the record, by a path."""
+    """How long an entity waits: numbers and variables have seconds, paths of the record milliseconds."""
 
     until: str
-    count: str
-    base: str
-    max: str
-    times: str | None = None
-    """The path of what each wait is multiplied by for the next; 2 where there is none."""
-    jitter: str | None = None
-    """The path of the fraction by which a wait is shorter or longer."""
+    base: Amount
+    max: Amount | None = None
+    """The longest wait; none where there is none."""
+    count: str | None = None
+    times: Amount | None = None
+    """What each wait is multiplied by for the next; 2 where there is nothing."""
+    jitter: Amount | None = None
+    """The fraction by which a wait is shorter or longer."""
+    kind: str = "exponential"
+    """How it grows: `exponential`, `linear` or `constant`."""
 
 
 class DeadLetter(Struct, frozen=True):
@@ -90,6 +96,19 @@ class Transition(Struct, frozen=True):
     dead_letter: DeadLetter | None = None
     dues: tuple[Due, ...] = ()
     reason: str | None = None
+    others: frozenset[int] = frozenset()
+    """Further states that it leaves. Of an edge that is taken the source is the state that it has left."""
+
+    @property
+    def sources(self) -> frozenset[int]:
+        """All states that it leaves."""
+        return self.others | {self.source}
+
+    def taken_from(self, state: int) -> Transition:
+        """Return the same edge as it is taken out of one of its states."""
+        if state == self.source:
+            return self
+        return replace(self, source=state, others=self.sources - {state})
 
 
 class Update(Struct, frozen=True):
@@ -229,6 +248,7 @@ class Lifecycle(Struct, frozen=True):
     deletable: frozenset[int]
     deleters: frozenset[str]
     edges: Mapping[tuple[int, int], Transition]
+    """By its two states: the edge that is meant where no name is said."""
     by_name: tuple[Transition, ...] = ()
     """Edges that lead where another leads; they are taken by their names only."""
     failed: frozenset[int] = frozenset()
@@ -254,6 +274,8 @@ class Lifecycle(Struct, frozen=True):
     updates: Mapping[str, Update] = field(default_factory=dict)
     lease: Lease | None = None
     overrides: Overrides | None = None
+    begins: frozenset[int] = frozenset()
+    """Further states in which an entity begins where the record of its creator has one of them."""
     public_status: Mapping[int, int] = field(default_factory=dict)
     """What outsiders are told of each state."""
 
@@ -280,6 +302,12 @@ class Lifecycle(Struct, frozen=True):
         """Whether a text can be the key of an entity at all. Nothing is looked up under any other."""
         return self.key_form is None or re.fullmatch(self.key_form, text) is not None
 
+    @property
+    def transitions(self) -> Mapping[str, Transition]:
+        """All edges by name; those that are taken by their names come last."""
+        usual = (each for each in self.edges.values() if each not in self.by_name)
+        return {each.name: each for each in (*usual, *self.by_name)}
+
     def transition(self, name: str) -> Transition:
         """The edge of a name."""
-        return next(each for each in (*self.edges.values(), *self.by_name) if each.name == name)
+        return self.transitions[name]

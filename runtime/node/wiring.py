@@ -128,7 +128,7 @@ def needs_no_handler(system: System, component: str) -> bool:
 
 def find_clock_drivers(lifecycle: Lifecycle) -> set[str]:
     """Find the components that drive the due transitions of an entity, or write its history."""
-    edges, updates = lifecycle.edges.values(), lifecycle.updates.values()
+    edges, updates = lifecycle.transitions.values(), lifecycle.updates.values()
     dues = [
         *(due for edge in edges for due in edge.dues),
         *(due for each in updates for due in each.dues),

@@ -14,6 +14,7 @@ from runtime.observe import log as events
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import CREATION, DELETION, NOTHING, Record
 from runtime.stores.semantics.clocks import clocks_of
+from runtime.stores.semantics.creation import first_state
 from runtime.stores.semantics.edges import edge_between, is_of_clock, needs_proof, only_ends_failures
 from runtime.stores.semantics.leases import STALE
 from runtime.stores.semantics.rules import Change, Clock, prepare_rules
@@ -162,6 +163,12 @@ class StoreBase(Generic[Record]):
             return {lease.owner: getattr(old, lease.owner), lease.fence: getattr(old, lease.fence)}
         return {}
 
+    def _first_note(self, record: Any) -> dict[str, Any]:
+        """Return what the log has of a new entity: the state in which it begins, where there are several."""
+        if not self._lifecycle.begins:
+            return {}
+        return {"to_status": self._lifecycle.states[first_state(self._rules, record)]}
+
     def _history_note(
         self, edge: Transition | None, old: Any, new: Any, call: Call | None, given: Mapping[str, Any]
     ) -> tuple[int, str, str, str] | None:
@@ -181,7 +188,7 @@ class StoreBase(Generic[Record]):
 
     def _audit(
         self,
-        name: str,
+        change: Change | str,
         key: str,
         call: Call | None,
         noted: Mapping[str, Any] = NOTHING,
@@ -189,6 +196,7 @@ class StoreBase(Generic[Record]):
         actor: str = "",
     ) -> None:
         """Count a change and log it. Payloads and errors of entities are never logged unless noted."""
+        name = change if isinstance(change, str) else change.name
         self._metrics.count_transition(self._entity, name, actor or (call.caller if call else ""))
         event, message, always = self._lines[name]
         if event is None or call is None or not call.log.wants(event):
@@ -196,6 +204,8 @@ class StoreBase(Generic[Record]):
         line = call.begin_line(event, message)
         line.update(always)
         line[self._key_field] = key
+        if isinstance(change, Transition) and change.others:
+            line["from_status"] = self._lifecycle.states[change.source]
         if noted:
             for field, value in noted.items():
                 if value:
@@ -215,7 +225,7 @@ class StoreBase(Generic[Record]):
                 f"{self._entity} is {lifecycle.states[current]} already",
                 **{
                     lifecycle.key: key,
-                    "expected_status": lifecycle.states[change.source],
+                    "expected_status": _join({lifecycle.states[each] for each in change.sources}, " or "),
                     "current_status": lifecycle.states[current],
                 },
             )
@@ -229,12 +239,15 @@ def _line_fields(lifecycle: Lifecycle) -> Iterator[tuple[str, _Line]]:
     states, entity = lifecycle.states, lifecycle.entity
     moved = events.TRANSITION if lifecycle.logged else None
     shifted = events.SHIFT if lifecycle.logged else None
-    for edge in (*lifecycle.edges.values(), *lifecycle.by_name):
-        ends = {"from_status": states[edge.source], "to_status": states[edge.target]}
+    for edge in lifecycle.transitions.values():
+        # Where there are several sources, each line has its own.
+        ends = {} if edge.others else {"from_status": states[edge.source]}
+        ends["to_status"] = states[edge.target]
         yield edge.name, _line(moved, entity, edge.name, ends)
     for update in lifecycle.updates.values():
         yield update.name, _line(shifted if update.dues else None, entity, update.name, {})
-    yield CREATION, _line(moved, entity, CREATION, {"to_status": states[lifecycle.initial]})
+    first = {} if lifecycle.begins else {"to_status": states[lifecycle.initial]}
+    yield CREATION, _line(moved, entity, CREATION, first)
     yield DELETION, _line(moved, entity, DELETION, {})
 
 

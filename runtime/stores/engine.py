@@ -147,7 +147,7 @@ def _import_engine(place: str) -> MakeEngine:
 
 def due_changes(lifecycle: Lifecycle, component: str) -> Iterator[tuple[str, Due]]:
     """Iterate over the changes of an entity that a component drives by the clock, in their order."""
-    for edge in (*lifecycle.edges.values(), *lifecycle.by_name):
+    for edge in lifecycle.transitions.values():
         yield from ((edge.name, due) for due in edge.dues if due.by == component)
     for update in lifecycle.updates.values():
         yield from ((update.name, due) for due in update.dues if due.by == component)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from runtime.model.lifecycles import Overrides
+from runtime.model.lifecycles import Backoff, Lifecycle, Overrides
 from runtime.stores.contract import LeaseProof, Transitioned
 from runtime.stores.store import GuardBreach, NoSuchEntity, Unstorable
 from tests.support.stores.lifecycles import COURIER, ERRAND, LETTER, PARCEL, PERMIT
@@ -63,7 +63,7 @@ async def test_states_name_an_edge(shop: Shop) -> None:
     store = shop.store(LETTER)
     assert store.edge_between(WAITING, DEAD, shop.call("client")).name == "cancel"
     assert store.edge_between(HELD, DEAD, shop.call("runner")).name == "fail"
-    assert store.edge_between(HELD, DEAD, shop.call("client")).name == "cancel_held"
+    assert store.edge_between(HELD, DEAD, shop.call("client")).name == "cancel"
     with refused("illegal_transition"):
         store.edge_between(DONE, WAITING, shop.call("client"))
     with refused("permission_denied"):
@@ -193,6 +193,55 @@ async def test_a_backoff_of_the_record_has_its_factor_and_jitter(shop: Shop) -> 
         shop.pass_s(5)
     assert waits == [1.5, 4.0, 4.0]
     assert len(shop.world.drawn) == 3
+
+
+@pytest.mark.parametrize(
+    ("backoff", "waits"),
+    [
+        (Backoff("wait_until", base=1.5, count="tries", max=9, times=3.0), [1.5, 4.5, 9.0]),
+        (Backoff("wait_until", base="BASE_S", count="tries", max="MOST_S", kind="linear"), [2.0, 4.0, 6.0]),
+        (Backoff("wait_until", base="BASE_S", count="tries", max=5.0, kind="linear"), [2.0, 4.0, 5.0]),
+        (Backoff("wait_until", base="BASE_S", kind="constant"), [2.0, 2.0, 2.0]),
+        (Backoff("wait_until", base=4.0, max=5.0, jitter=0.5, kind="constant"), [5.0, 5.0, 5.0]),
+    ],
+)
+async def test_a_backoff_grows_as_its_kind_says(engine: str, backoff: Backoff, waits: list[float]) -> None:
+    """By a factor, by its base or not at all; each number is one of the lifecycle or of a variable."""
+    shop = Shop(engine, {**VARIABLES, "MAX_TRIES": 9})
+    store, runner = shop.store(with_backoff(PERMIT, "fail", backoff)), shop.call("runner")
+    await store.create(PermitRecord(key="a"), shop.call("client"))
+    seen = []
+    for _ in waits:
+        (record,) = await store.claim("bob", 1, runner)
+        await store.settle(settlement(record, "fail"), runner)
+        seen.append(((await store.get("a")).wait_until - shop.now()).total_seconds())
+        shop.pass_s(60)
+        await store.run_due("requeue", shop.call("scheduler"))
+    assert seen == waits
+
+
+async def test_a_backoff_of_the_record_is_linear(shop: Shop) -> None:
+    """The base of each record, in milliseconds."""
+    backoff = Backoff("ready_at", base="policy.base_ms", count="tries", max="policy.most_ms", kind="linear")
+    store, runner = shop.store(with_backoff(LETTER, "retry", backoff)), shop.call("runner")
+    policy = Policy(base_ms=500, most_ms=1200)
+    await store.create(LetterRecord(key="a", limit=9, policy=policy), shop.call("client"))
+    waits = []
+    for _ in range(3):
+        (record,) = await store.claim("bob", 1, runner)
+        await store.settle(settlement(record, "retry"), runner)
+        waits.append(((await store.get("a")).ready_at - shop.now()).total_seconds())
+        shop.pass_s(5)
+    assert waits == [0.5, 1.0, 1.2]
+
+
+def with_backoff(lifecycle: Lifecycle, name: str, backoff: Backoff) -> Lifecycle:
+    """A lifecycle with another backoff after an edge."""
+    edges = {
+        ends: replace(edge, backoff=backoff) if edge.name == name else edge
+        for ends, edge in lifecycle.edges.items()
+    }
+    return replace(lifecycle, edges=edges)
 
 
 async def test_a_wait_of_no_length_holds_nothing_back(engine: str) -> None:

@@ -61,7 +61,7 @@ def _describe_entity(spec: Spec, name: str, entity: Entity) -> dict[str, Any]:
                 "name": state,
                 "word": enum.word(state) if enum else state,
                 "doc": _format_doc(enum.values[state].doc if enum else None),
-                "initial": state == entity.initial,
+                "initial": state in entity.beginnings,
                 "final": state in entity.terminal,
             }
             for state in list_states(spec, entity)
@@ -87,7 +87,7 @@ def _describe_edge(spec: Spec, entity: Entity, name: str, row: Transition) -> di
     return {
         "name": name,
         "doc": _format_doc(row.trigger),
-        "from": [row.from_],
+        "from": [*row.sources],
         "to": row.to,
         "by": list(row.by),
         "where": _encode_values(spec, rows, row.where) or None,
@@ -104,9 +104,9 @@ def _describe_edge(spec: Spec, entity: Entity, name: str, row: Transition) -> di
 def _list_cleared_lease_fields(entity: Entity, row: Transition) -> list[str]:
     """List the fields that become unset when an edge ends a lease."""
     lease = entity.lease
-    if lease is None or row.from_ != lease.state:
+    if lease is None or lease.state not in row.sources:
         return []
-    free = {edge.from_ for edge in entity.transitions.values() if edge.to == lease.state}
+    free = {each for edge in entity.transitions.values() if edge.to == lease.state for each in edge.sources}
     is_kept = lease.keeps_owner and row.to not in free
     return [each for each in (lease.expires, lease.token, None if is_kept else lease.owner) if each]
 
@@ -142,7 +142,7 @@ def _describe_retirement(entity: Entity) -> dict[str, Any] | None:
     # The field with the state before: set by edges that retire, and a guard of edges that restore.
     edges = entity.transitions.values()
     set_fields = [field for row in edges if row.to in retires.in_ for field in row.sets]
-    guard_fields = {field for row in edges if row.from_ in retires.in_ for field in row.where}
+    guard_fields = {field for row in edges if {*row.sources} & {*retires.in_} for field in row.where}
     origin = next((field for field in set_fields if field in guard_fields), None)
     return {"tag": retires.tag, "value": retires.value, "in": list(retires.in_), "from": origin}
 

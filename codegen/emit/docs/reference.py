@@ -32,7 +32,9 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         lifecycle=reference_lifecycle,
         policies=render_policies(spec),
         metrics=reference_metrics,
-        mermaid=lambda entity: format_mermaid(entity.initial, entity.terminal, _list_edges(entity)),
+        mermaid=lambda entity: format_mermaid(
+            entity.initial, entity.terminal, _list_edges(entity), entity.create.to
+        ),
         picture=partial(_name_picture, spec),
         title=_format_title,
         code=code,
@@ -56,7 +58,11 @@ def draw_lifecycle(spec: Spec, name: str) -> str:
 
 
 def _list_edges(entity: Entity) -> list[Edge]:
-    return [Edge(row.from_, row.to, name, ", ".join(row.by)) for name, row in entity.transitions.items()]
+    return [
+        Edge(source, row.to, name, ", ".join(row.by))
+        for name, row in entity.transitions.items()
+        for source in row.sources
+    ]
 
 
 def _name_picture(spec: Spec, entity: str) -> str:

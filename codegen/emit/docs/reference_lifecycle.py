@@ -29,7 +29,7 @@ def render_states(spec: Spec, entity: Entity) -> str:
 
 def list_state_names(spec: Spec, entity: Entity) -> list[str]:
     """List the states of an entity in the order of its enum."""
-    ends = [end for row in entity.transitions.values() for end in (row.from_, row.to)]
+    ends = [end for row in entity.transitions.values() for end in (*row.sources, row.to)]
     used = list(dict.fromkeys([entity.initial, *ends, *entity.terminal]))
     enum = field_enum(spec, spec.messages[entity.record].fields[entity.status])
     known = [name for name in (enum.values if enum else {}) if name in used]
@@ -38,7 +38,7 @@ def list_state_names(spec: Spec, entity: Entity) -> list[str]:
 
 def _format_kind(entity: Entity, state: str) -> str:
     kinds = {
-        "initial": state == entity.initial,
+        "initial": state in entity.beginnings,
         "terminal": state in entity.terminal,
         "failed": state in entity.failed_states,
     }
@@ -50,7 +50,7 @@ def render_transitions(entity: Entity) -> str:
         (
             code(name),
             prose(row.trigger),
-            code(row.from_),
+            codes(row.sources),
             code(row.to),
             ", ".join(row.by),
             ", ".join(_list_guards(row)),
@@ -109,13 +109,24 @@ def _list_writes(row: Transition | Update) -> Iterator[str]:
 
 
 def _format_backoff(row: Backoff) -> str:
-    unit = "seconds" if row.base.isupper() else "milliseconds"
-    times = f"{code(row.times)} times" if row.times else "twice"
-    jitter = f", plus or minus {code(row.jitter)} of it" if row.jitter else ""
-    return (
-        f"until {code(row.until)}: {code(row.base)} {unit}, {times} as long for each further "
-        f"{code(row.count)}, at most {code(row.max)}{jitter}"
-    )
+    unit = "milliseconds" if isinstance(row.base, str) and row.base.islower() else "seconds"
+    growth = {
+        "exponential": f", {_format_factor(row)} as long for each further {code(row.count or '')}",
+        "linear": f", as much longer for each further {code(row.count or '')}",
+        "constant": "",
+    }[row.kind]
+    most = f", at most {_format_amount(row.max)}" if row.max is not None else ""
+    jitter = f", plus or minus {_format_amount(row.jitter)} of it" if row.jitter else ""
+    return f"until {code(row.until)}: {_format_amount(row.base)} {unit}{growth}{most}{jitter}"
+
+
+def _format_factor(row: Backoff) -> str:
+    return "twice" if row.times is None else f"{_format_amount(row.times)} times"
+
+
+def _format_amount(source: str | float) -> str:
+    """Format a number, or the name of what has it."""
+    return code(source) if isinstance(source, str) else f"{source:g}"
 
 
 def _format_give_up(entity: Entity, row: DeadLetter) -> str:

@@ -48,9 +48,9 @@ class ClaimWords:
         """Whether an entity is there to be claimed, now or from a time on."""
         entity, entering, index = self._entity, self._entity.entering, self._entity.leased_index
         assert entering is not None
-        yield f"{entity.table}.{entity.status} = {quoted(entering.from_)}"
+        yield f"{entity.table}.{entity.status} = {quoted(entity.acquirable or '')}"
         if index is not None:
-            yield from self.is_in_index(index, has_state=entering.from_ in index.in_)
+            yield from self.is_in_index(index, has_state=entity.acquirable in index.in_)
         yield from self._edges.conditions(entering)
 
     def is_in_index(self, index: PlacedIndex, *, has_state: bool | None = None) -> Iterator[str]:
@@ -112,7 +112,10 @@ class ClaimWords:
     def due_rows(self, change: Transition | Update | None, due: Due, p: Parameter) -> Iterator[str]:
         """The conditions under which a change is due; no change means the deletion."""
         entity = self._entity
-        yield f"{entity.table}.{entity.status} IN ({', '.join(map(quoted, self._states(change)))})"
+        states = self._states(change)
+        if due.holder_in and entity.row.lease:
+            states = [each for each in states if each == entity.row.lease.state]
+        yield f"{entity.table}.{entity.status} IN ({', '.join(map(quoted, states)) or 'NULL'})"
         if isinstance(change, Transition):
             yield from self._edges.conditions(change)
         elif change is not None:
@@ -156,7 +159,7 @@ class ClaimWords:
 
     def _states(self, change: Transition | Update | None) -> list[str]:
         if isinstance(change, Transition):
-            return [change.from_]
+            return [*change.sources]
         if change is not None:
             return [*change.in_]
         deletion = self._entity.row.delete

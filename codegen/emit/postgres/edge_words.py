@@ -32,7 +32,8 @@ class EdgeWords:
         entity, lease = self._entity, self._entity.row.lease
         is_claim = bool(lease and edge.to == lease.state)
         is_drawn = is_claim and bool(edge.from_request or (lease and lease.token))
-        return not (edge.dead_letter or edge.backoff or edge.multiply or is_drawn or entity.has_reasons)
+        words = edge.dead_letter or edge.backoff or edge.multiply or len(edge.sources) > 1
+        return not (words or is_drawn or entity.has_reasons)
 
     def writes(self, edge: Transition, p: Parameter, source: str) -> dict[str, str]:
         """Return the expression of each column that an edge writes; of two words the later counts."""
@@ -91,22 +92,22 @@ class EdgeWords:
 
     def _lease_writes(self, edge: Transition, p: Parameter, source: str) -> Iterator[tuple[str, str]]:
         """What an edge writes because it takes the lease or leaves it."""
-        lease, entering = self._entity.row.lease, self._entity.entering
+        entity, lease, entering = self._entity, self._entity.row.lease, self._entity.entering
         if lease is None:
             return
-        if edge.to == lease.state and edge.from_ != lease.state:
+        if edge.to == lease.state and lease.state not in edge.sources:
             yield lease.owner, f"{source}.owner"
             yield lease.fence, self.increment(lease.fence)
             if lease.expires:
                 yield lease.expires, self.lease_end(p, f"{source}.moment")
             if lease.renewed:
                 yield lease.renewed, self.time_value(lease.renewed, f"{source}.moment")
-        elif edge.from_ == lease.state and edge.to != lease.state:
+        elif lease.state in edge.sources and edge.to != lease.state:
             if lease.expires:
                 yield lease.expires, self.unset(lease.expires)
             if lease.token:
                 yield lease.token, self.unset(lease.token)
-            if not (lease.keeps_owner and entering and edge.to != entering.from_):
+            if not (lease.keeps_owner and entering and edge.to != entity.acquirable):
                 yield lease.owner, self.unset(lease.owner)
 
     def lease_end(self, p: Parameter, moment: str, seconds: str | None = None) -> str:

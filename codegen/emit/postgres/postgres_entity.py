@@ -122,7 +122,8 @@ class KeptEntity(PostgresWords):
         """The edges by the state that they leave, states without any left out."""
         found: dict[str, list[tuple[str, Transition]]] = {}
         for name, edge in self.transitions.items():
-            found.setdefault(edge.from_, []).append((name, edge))
+            for source in edge.sources:
+                found.setdefault(source, []).append((name, edge))
         return found
 
     @cached_property
@@ -149,7 +150,7 @@ class KeptEntity(PostgresWords):
         for column in self.columns:
             if column.check:
                 found[f"{table}_{column.field}_check"] = f"CHECK ({column.check})"
-        if lease and self.row.lease and self.row.initial != lease.state:
+        if lease and self.row.lease and lease.state not in self.row.beginnings:
             found |= self._lease_constraints(self.row.lease)
         for until, states in self.waiting.items():
             over = f"{self.column(until)} IS NULL"
@@ -193,7 +194,7 @@ class KeptEntity(PostgresWords):
             found[f"{self.table}_acquirable"] = (what, over)
         for name, edge in self.due_edges.items():
             # The index of the listing has each state in the order of its time already.
-            where = f"{self.status} = {quoted(edge.from_)}"
+            where = self._is_in(edge.sources)
             found |= dict(self._iter_due_indexes(name, edge.dues, where))
         for name, update in self.row.updates.items():
             where = f"{self.status} IN ({_list(update.in_)})"
@@ -235,7 +236,7 @@ class KeptEntity(PostgresWords):
         for name, edge in self.transitions.items():
             plain = self.has_quick_creation and not self.has_reasons and {*edge.model_fields_set} <= _AT_ONCE
             stamped = {*edge.stamps} <= {*self.row.create.stamps}
-            leads = edge.from_ == self.row.initial and edge.to == self.acquirable
+            leads = edge.sources == (self.row.initial,) and edge.to == self.acquirable
             if leads and plain and stamped and self.creators_at_once(edge):
                 return name, edge
         return None
@@ -243,22 +244,23 @@ class KeptEntity(PostgresWords):
     @property
     def names_edges(self) -> bool:
         """Whether the history has the names of edges, because their states do not tell them apart."""
-        return len(self.edge_names) < len(self.transitions)
+        return any(others for _, others in self.edge_names.values())
 
     def named(self, edge_name: str) -> str:
         """The name of an edge that is told apart by it; empty where its states do that."""
         edge = self.transitions[edge_name]
-        return edge_name if self.edge_names[edge.from_, edge.to][1] else ""
+        return edge_name if any(self.edge_names[source, edge.to][1] for source in edge.sources) else ""
 
     @cached_property
     def edge_names(self) -> dict[tuple[str, str], tuple[str, list[str]]]:
         """By their states: the edge that is taken unless another is named, and those that may be."""
         found: dict[tuple[str, str], tuple[str, list[str]]] = {}
         for name, edge in self.ordered_edges.items():
-            if (edge.from_, edge.to) in found:
-                found[edge.from_, edge.to][1].append(name)
-            else:
-                found[edge.from_, edge.to] = (name, [])
+            for source in edge.sources:
+                if (source, edge.to) in found:
+                    found[source, edge.to][1].append(name)
+                else:
+                    found[source, edge.to] = (name, [])
         return found
 
     def creators_at_once(self, edge: Transition) -> list[str]:
@@ -288,11 +290,16 @@ class KeptEntity(PostgresWords):
                 over = f"({self.column(due.at)}) WHERE {where}"
                 yield f"{self.table}_{title}", (f"What is due to {name}.", over)
 
+    def _is_in(self, states: tuple[str, ...]) -> str:
+        """The condition of being in one of some states."""
+        one, *others = states
+        return f"{self.status} IN ({_list(states)})" if others else f"{self.status} = {quoted(one)}"
+
     def sweeps_lease(self, edge: Transition) -> bool:
         """Whether an edge is driven by the end of the lease."""
         lease = self.row.lease
         ends = [due for due in edge.dues if lease and due.at == lease.expires]
-        return bool(lease and edge.from_ == lease.state and ends)
+        return bool(lease and lease.state in edge.sources and ends)
 
     def waits_for_lease(self, edge: Transition) -> bool:
         """Whether the one who drives an edge by the clock may do so only when a lease has ended."""
@@ -304,7 +311,7 @@ class KeptEntity(PostgresWords):
     def late_actors(self) -> str:
         """Whose writes come too late when a lease has ended: those who need its proof, unless they end it."""
         lease, entering = self.row.lease, self.entering
-        leaving = [edge for edge in self.transitions.values() if lease and edge.from_ == lease.state]
+        leaving = [edge for edge in self.transitions.values() if lease and lease.state in edge.sources]
         actors = {actor for edge in leaving for actor in edge.by}
         clocks = {due.by for edge in leaving for due in edge.dues}
         claimers = {*entering.by} if entering else set()
@@ -360,22 +367,27 @@ class KeptEntity(PostgresWords):
 
     def repaired(self, edge: Transition) -> bool:
         """Whether losing a step in a crash costs nothing but time, because the clock drives it again."""
-        return bool(edge.dues) and edge.from_ == self.row.initial and edge.to == self.acquirable
+        return bool(edge.dues) and edge.sources == (self.row.initial,) and edge.to == self.acquirable
 
-    def free_actors(self, edge_name: str, edge: Transition) -> list[str]:
-        """Actors that may take an edge at any time."""
+    @property
+    def all_ends(self) -> list[tuple[str, str]]:
+        """The states between which there are edges."""
+        return [(source, edge.to) for edge in self.transitions.values() for source in edge.sources]
+
+    def free_actors(self, edge_name: str, edge: Transition, state: str) -> list[str]:
+        """Actors that may take an edge out of a state at any time."""
         ends = self._given_up_by(edge_name)
-        instead = {actor for row in ends if row.from_ == edge.from_ for actor in row.by}
+        instead = {actor for row in ends if state in row.sources for actor in row.by}
         instead |= {due.by for due in edge.dues}
         instead |= {*edge.by} if edge is self.entering else set()
-        bound = {actor for row in ends if row.to == edge.from_ for actor in row.by}
+        bound = {actor for row in ends if row.to == state for actor in row.by}
         return sorted(({*edge.by} - bound) | instead)
 
-    def bound_actors(self, edge_name: str, edge: Transition) -> list[str]:
+    def bound_actors(self, edge_name: str, edge: Transition, state: str) -> list[str]:
         """Actors that take an edge only right after the failure that it ends."""
         ends = self._given_up_by(edge_name)
-        bound = {actor for row in ends if row.to == edge.from_ for actor in row.by}
-        return sorted(bound - {*self.free_actors(edge_name, edge)})
+        bound = {actor for row in ends if row.to == state for actor in row.by}
+        return sorted(bound - {*self.free_actors(edge_name, edge, state)})
 
     def _given_up_by(self, edge_name: str) -> list[Transition]:
         """The edges that an edge ends."""

@@ -198,7 +198,7 @@ def _leases(entity: KeptEntity) -> Iterator[_Wanted]:
             yield "next_free", "The seconds until the next can be claimed.", "leases/next_free", {}
         yield "backlog", "How many can be claimed, and the age of the oldest.", "leases/backlog", {}
     for name, edge in entity.transitions.items():
-        if edge.from_ == entity.row.lease.state and entity.edge_words.is_compiled(edge):  # type: ignore[union-attr]
+        if entity.row.lease.state in edge.sources and entity.edge_words.is_compiled(edge):  # type: ignore[union-attr]
             yield from _settlements(entity, name, edge)
     yield "renew", "Lets leases begin anew that have not ended.", "leases/renew", {}
     yield "holds", "Some as they are, to explain what was not written.", "leases/holds", {}

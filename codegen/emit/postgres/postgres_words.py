@@ -57,7 +57,7 @@ class PostgresWords(StoredEntity):
     @cached_property
     def acquirable(self) -> str | None:
         """The state from which the lease is taken."""
-        return self.entering.from_ if self.entering else None
+        return self.entering.sources[0] if self.entering else None
 
     @cached_property
     def ordered_edges(self) -> dict[str, Transition]:
@@ -144,7 +144,9 @@ class PostgresWords(StoredEntity):
     def has_quick_creation(self) -> bool:
         """Whether one statement creates: nothing but the time and one unique field is decided there."""
         create, kept = self.row.create, self.row.in_postgres
-        words = any((create.copy_, create.defaults, create.ceiling, self.not_before, self.row.revision))
+        words = any(
+            (create.to, create.copy_, create.defaults, create.ceiling, self.not_before, self.row.revision)
+        )
         words = words or bool(kept and (kept.unique_for or len(kept.unique) > 1))
         has_times = all(not self.is_milliseconds(name) for name in create.stamps)
         is_flat = all(type_ref(row.type).name not in self.spec.messages for row in self.fields.values())

@@ -115,7 +115,7 @@ def _word(spec: Spec, entity: Entity, field: str, value: str) -> str:
 def _states_after(entity: Entity, happening: str) -> tuple[str, ...]:
     """The states that an entity can be in after something happened to it."""
     if happening == "create":
-        return (entity.initial,)
+        return entity.beginnings
     if happening in entity.transitions:
         return (entity.transitions[happening].to,)
     if happening in entity.updates:

@@ -105,7 +105,7 @@ class StoredEntity:
     def transitions(self) -> dict[str, Transition]:
         rank = {state: number for number, state in enumerate(self.states)}
         rows = self.row.transitions.items()
-        return dict(sorted(rows, key=lambda item: (rank[item[1].from_], rank[item[1].to])))
+        return dict(sorted(rows, key=lambda item: (rank[item[1].sources[0]], rank[item[1].to])))
 
     @cached_property
     def counters(self) -> list[str]:

@@ -128,8 +128,9 @@ class SqliteEntity(StoredEntity):
         """Where edges lead, by the state that they leave."""
         found: dict[str, list[str]] = {}
         for edge in self.transitions.values():
-            if edge.to not in found.setdefault(edge.from_, []):
-                found[edge.from_].append(edge.to)
+            for source in edge.sources:
+                if edge.to not in found.setdefault(source, []):
+                    found[source].append(edge.to)
         return found
 
     @cached_property
@@ -160,7 +161,7 @@ class SqliteEntity(StoredEntity):
     def checks(self) -> list[str]:
         """What must hold for every row."""
         found = [each.check for each in self.columns if each.check]
-        if (lease := self.lease) is not None and lease.state != self.row.initial:
+        if (lease := self.lease) is not None and lease.state not in self.row.beginnings:
             found.append(f"{self.status} <> {self.word(lease.state)} OR {lease.owner} IS NOT NULL")
         return found
 
@@ -204,9 +205,9 @@ class SqliteEntity(StoredEntity):
         edge, index = self.claiming, self.claimed_index
         if edge is None:
             return ["0"]
-        found = [self.is_in((edge.from_,)), *self.wanted(edge)]
+        found = [self.is_in(edge.sources), *self.wanted(edge)]
         if index is not None:
-            found += [] if edge.from_ in index.in_ else ["0"]
+            found += [] if {*edge.sources} <= {*index.in_} else ["0"]
             found += self._presence(index)
         return found
 
@@ -240,7 +241,7 @@ class SqliteEntity(StoredEntity):
         """Those that each clock is about which goes by a time."""
         found: list[tuple[str, Due | None, list[str]]] = []
         for name, edge in self.transitions.items():
-            conditions = [self.is_in((edge.from_,)), *self.wanted(edge)]
+            conditions = [self.is_in(edge.sources), *self.wanted(edge)]
             found += [(title, due, conditions) for title, due in name_clocks(name, edge.dues)]
         for name, update in self.row.updates.items():
             conditions = [self.is_in(update.in_), *self._equal(update.where)]

@@ -144,11 +144,11 @@ def check_transition_conditions(spec: Spec) -> Iterator[Finding]:
         for edge_name, edge in entity.transitions.items():
             ref = edge.via or entity.driven_by or ""
             drives = spec.methods[ref].method.drives if ref in spec.methods else None
-            states = {drives.from_: edge.from_, drives.to: edge.to} if drives else {}
+            states = {drives.from_: edge.sources, drives.to: (edge.to,)} if drives else {}
             for index, actor in enumerate(edge.by):
                 permission = spec.permissions.get((actor, ref))
                 for field, only in permission.only.items() if permission else ():
-                    if states.get(field, only) != only:
+                    if only not in states.get(field, (only,)):
                         path: Path = ("entities", name, "transitions", edge_name, "by", index)
                         case = (actor, ref, f"{field} {only}")
                         excluded.setdefault(case, []).append((path, edge_name))

@@ -9,7 +9,7 @@ from codegen.rules.environment.variables import find_problem
 from codegen.rules.lifecycle.entity_changes import iter_due_changes
 from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
 from codegen.rules.lifecycle.references import list_holders
-from codegen.rules.lookup import format_list, is_other_type
+from codegen.rules.lookup import format_list, format_states, is_other_type
 from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.rules.storage.numeric_settings import iter_numeric_settings
 from codegen.source.spec import Spec
@@ -152,12 +152,12 @@ def check_dead_letter_edges(spec: Spec) -> Iterator[Finding]:
                 )
                 continue
             not_permitted = [actor for actor in row.by if actor not in end.by]
-            starts = [row.to, row.from_]  # The state in which its last failure leaves or finds it.
-            if end.from_ not in starts:
-                message = (
-                    f"'{edge}' gives up with '{row.dead_letter.transition}', which leads on from {end.from_}."
-                )
-                yield Finding(place, message, f"Name a transition from {' or '.join(starts)}.")
+            # Its last failure leaves it in one state, or finds it in one of several.
+            if row.to not in end.sources and not {*row.sources} <= {*end.sources}:
+                leads = f"which leads on from {format_states(end.sources)}"
+                message = f"'{edge}' gives up with '{row.dead_letter.transition}', {leads}."
+                starts = " or ".join((row.to, format_states(row.sources)))
+                yield Finding(place, message, f"Name a transition from {starts}.")
             elif not_permitted:
                 names = format_list(not_permitted)
                 message = f"'{edge}' gives up with '{row.dead_letter.transition}', which {names} may not do."

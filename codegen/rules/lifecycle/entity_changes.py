@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from codegen.language.lifecycle import Due, Entity, Transition, Update
 from codegen.source.yaml_reader import Path
@@ -35,7 +35,7 @@ def iter_due_changes(entity: Entity) -> Iterator[DueChange]:
     """Iterate over all changes of an entity that the clock drives."""
     for name, edge in entity.transitions.items():
         for path, due in iter_dues(edge):
-            yield DueChange(("transitions", name, *path), name, edge.by, (edge.from_,), due)
+            yield DueChange(("transitions", name, *path), name, edge.by, edge.sources, due)
     for name, update in entity.updates.items():
         for path, due in iter_dues(update):
             yield DueChange(("updates", name, *path), name, update.by, update.in_, due)
@@ -49,6 +49,6 @@ def find_appliers(entity: Entity, actors: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each if each in holders else entity.held_by for each in actors))
 
 
-def is_variable(name: str) -> bool:
+def is_variable(source: str | float | None) -> TypeGuard[str]:
     """Whether a number is in a variable; a name in lower case is a field of the record."""
-    return name.isupper()
+    return isinstance(source, str) and source.isupper()

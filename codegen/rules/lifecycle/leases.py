@@ -34,9 +34,9 @@ def check_lease_state(spec: Spec) -> Iterator[Finding]:
         if (lease := entity.lease) is None:
             continue
         place = spec.place("lifecycle", "entities", name, "lease", "state")
-        sources = {edge.from_ for edge in entity.transitions.values()}
+        sources = {state for edge in entity.transitions.values() for state in edge.sources}
         targets = {edge.to for edge in entity.transitions.values()}
-        if lease.state == entity.initial:
+        if lease.state in entity.beginnings:
             message = f"A {name} comes to be in {lease.state}, where nobody could have taken the lease."
             yield Finding(place, message, "Lease a state that is entered by a transition.")
         elif lease.state in entity.terminal or lease.state not in sources & targets:
@@ -122,7 +122,8 @@ def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[
                 ("timestamp",),
                 optional,
             )
-            yield (*path, "backoff", "count"), "The count of failures", row.backoff.count, COUNTERS, False
+            if row.backoff.count:
+                yield (*path, "backoff", "count"), "The count of failures", row.backoff.count, COUNTERS, False
         if row.dead_letter:
             yield (
                 (*path, "dead_letter", "count"),

@@ -175,6 +175,7 @@ def find_status_enum(spec: Spec, entity: Entity) -> str:
 
 def _iter_named_states(entity: Entity) -> Iterator[tuple[Path, str]]:
     yield ("initial",), entity.initial
+    yield from ((("create", "to", index), state) for index, state in enumerate(entity.create.to))
     yield from ((("terminal", index), state) for index, state in enumerate(entity.terminal))
     yield from ((("failed", index), state) for index, state in enumerate(entity.failed))
     for index, state in enumerate(entity.delete.from_ if entity.delete else ()):
@@ -182,7 +183,8 @@ def _iter_named_states(entity: Entity) -> Iterator[tuple[Path, str]]:
     if entity.lease:
         yield ("lease", "state"), entity.lease.state
     for name, edge in entity.transitions.items():
-        yield ("transitions", name, "from"), edge.from_
+        for index, state in enumerate(edge.sources):
+            yield ("transitions", name, "from", *([index] if len(edge.sources) > 1 else [])), state
         yield ("transitions", name, "to"), edge.to
     for name, update in entity.updates.items():
         yield from ((("updates", name, "in", index), state) for index, state in enumerate(update.in_))

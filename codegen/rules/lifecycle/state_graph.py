@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from codegen.language.lifecycle import Entity
 from codegen.rules.lifecycle.references import find_status_enum
+from codegen.rules.lookup import format_states
 from codegen.rules.rule import Finding, rule
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
@@ -25,10 +26,11 @@ def check_edges_unique(spec: Spec) -> Iterator[Finding]:
         for edge_name, edge in entity.transitions.items():
             if edge_name in entity.named_edges:
                 continue  # It is driven by its name, never by its states.
-            if (other := first.setdefault((edge.from_, edge.to), edge_name)) != edge_name:
-                place = spec.place("lifecycle", "entities", name, "transitions", edge_name, key=True)
-                message = f"'{edge_name}' leads from {edge.from_} to {edge.to}, and so does '{other}'."
-                yield Finding(place, message, "Make one transition of them and name all actors in it.")
+            for source in edge.sources:
+                if (other := first.setdefault((source, edge.to), edge_name)) != edge_name:
+                    place = spec.place("lifecycle", "entities", name, "transitions", edge_name, key=True)
+                    message = f"'{edge_name}' leads from {source} to {edge.to}, and so does '{other}'."
+                    yield Finding(place, message, "Make one transition of them and name all actors in it.")
 
 
 @rule(
@@ -40,9 +42,9 @@ def check_edges_unique(spec: Spec) -> Iterator[Finding]:
 def check_self_loops(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         for edge_name, edge in entity.transitions.items():
-            if edge.from_ == edge.to:
+            if edge.to in edge.sources:
                 place = spec.place("lifecycle", "entities", name, "transitions", edge_name, "to")
-                message = f"'{edge_name}' leads from {edge.from_} to itself."
+                message = f"'{edge_name}' leads from {edge.to} to itself."
                 yield Finding(place, message, "What keeps its state makes no transition.")
 
 
@@ -55,9 +57,9 @@ def check_self_loops(spec: Spec) -> Iterator[Finding]:
 def check_terminal_states(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         for edge_name, edge in entity.transitions.items():
-            if edge.from_ in entity.terminal:
+            for state in (each for each in edge.sources if each in entity.terminal):
                 place = spec.place("lifecycle", "entities", name, "transitions", edge_name, "from")
-                message = f"'{edge_name}' leads out of {edge.from_}, which is terminal."
+                message = f"'{edge_name}' leads out of {state}, which is terminal."
                 yield Finding(place, message, "Remove the transition, or the state from 'terminal'.")
 
 
@@ -77,7 +79,7 @@ def check_reachability(spec: Spec) -> Iterator[Finding]:
         unreached = [
             state
             for state in _list_states(spec, entity)
-            if state not in _find_reachable(entity, entity.initial)
+            if not any(state in _find_reachable(entity, each) for each in entity.beginnings)
         ]
         while unreached:
             # A state that only unreachable states lead to is unreachable for the same reason.
@@ -88,13 +90,35 @@ def check_reachability(spec: Spec) -> Iterator[Finding]:
             ]
             state = (origins or unreached)[0]
             unreached = [each for each in unreached if each not in _find_reachable(entity, state)]
-            named = [edge for edge, row in entity.transitions.items() if row.from_ == state]
+            named = [edge for edge, row in entity.transitions.items() if state in row.sources]
             path: Path = ("transitions", named[0], "from") if named else ("transitions",)
             if state in entity.terminal:
                 path = ("terminal", entity.terminal.index(state))
             place = spec.place("lifecycle", "entities", name, *path, key=path == ("transitions",))
-            message = f"No {name} ever gets to {state}: no way leads there from {entity.initial}."
+            message = (
+                f"No {name} ever gets to {state}: no way leads there from {format_states(entity.beginnings)}."
+            )
             yield Finding(place, message, f"Add a transition with 'to: {state}', or remove the state.")
+
+
+@rule(
+    "E273",
+    "An entity may begin in its initial state twice, or in a terminal one.",
+    wrong="initial: QUEUED\nterminal: [DONE]\ncreate: {to: [QUEUED, DONE], …}",
+    right="initial: QUEUED\nterminal: [DONE]\ncreate: {to: [PLANNED], …}",
+)
+def check_beginnings(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for index, state in enumerate(entity.create.to):
+            place = spec.place("lifecycle", "entities", name, "create", "to", index)
+            if state == entity.initial:
+                message = f"A {name} begins in {state} anyway, where its creator names no other state."
+                yield Finding(place, message, "Name further states only.")
+            elif state in entity.terminal:
+                message = (
+                    f"A {name} may begin in {state}, which is terminal, so that nothing ever becomes of it."
+                )
+                yield Finding(place, message, "Name a state that it leaves.")
 
 
 @rule(
@@ -106,7 +130,7 @@ def check_reachability(spec: Spec) -> Iterator[Finding]:
 )
 def check_dead_ends(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        with_exit = {edge.from_ for edge in entity.transitions.values()}
+        with_exit = {state for edge in entity.transitions.values() for state in edge.sources}
         with_exit |= {*entity.delete.from_} if entity.delete else set()
         for state in _list_states(spec, entity):
             if state not in with_exit and state not in entity.terminal:
@@ -125,7 +149,7 @@ def _find_reachable(entity: Entity, start: str) -> set[str]:
     found = {start}
     grows = True
     while grows:
-        more = {edge.to for edge in entity.transitions.values() if edge.from_ in found} - found
+        more = {edge.to for edge in entity.transitions.values() if found & {*edge.sources}} - found
         grows = bool(more)
         found |= more
     return found

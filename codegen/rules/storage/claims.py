@@ -8,7 +8,7 @@ from codegen.language.leases import Holder, Index, Lease
 from codegen.language.lifecycle import Entity
 from codegen.rules.lifecycle.record_fields import report_unknown_field
 from codegen.rules.lifecycle.references import find_status_enum
-from codegen.rules.lookup import RANGES, format_list, get_fields, is_other_type
+from codegen.rules.lookup import RANGES, format_list, format_states, get_fields, is_other_type
 from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.rules.storage.indexes import LIST
 from codegen.source.spec import Spec, field_enum
@@ -32,6 +32,12 @@ def bad_claim(spec: Spec) -> Iterator[Finding]:
                 f"{format_list(list(entering))} all lead to {lease.state}, and one alone takes the lease."
             )
             yield Finding(spec.place("lifecycle", *path, "state"), message, "Leave one of them.")
+        for edge, row in entering.items():
+            if len(row.sources) > 1:
+                here = spec.place("lifecycle", "entities", name, "transitions", edge, "from")
+                states = format_states(row.sources)
+                message = f"'{edge}' takes the lease out of {states}, and a {name} waits for it in one state."
+                yield Finding(here, message, "Name one state, and lead them there by other transitions.")
         if lease.index is None:
             continue
         place = spec.place("lifecycle", *path, "index")
@@ -40,7 +46,7 @@ def bad_claim(spec: Spec) -> Iterator[Finding]:
         )
         if (index := indexes.get(lease.index)) is None:
             continue
-        missing = [row.from_ for row in entering.values() if row.from_ not in index.in_]
+        missing = [state for row in entering.values() for state in row.sources if state not in index.in_]
         if missing and len(entering) == 1:
             message = f"A {name} is leased from '{lease.index}', which has none in {missing[0]}."
             yield Finding(place, message, "Name the index of those that can be leased.")

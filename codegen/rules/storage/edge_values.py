@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codegen.rules.lifecycle.entity_changes import is_variable, iter_changes, iter_dues
 from codegen.rules.lifecycle.record_fields import iter_records, report_unknown_field
-from codegen.rules.lookup import RANGES, format_list, get_fields
+from codegen.rules.lookup import RANGES, format_list, format_states, get_fields
 from codegen.rules.rule import Finding, report_unknown, rule
 from codegen.rules.storage.s3_buckets import Record, in_buckets
 from codegen.rules.storage.updates import check_where
@@ -30,7 +30,7 @@ def bad_wait(spec: Spec) -> Iterator[Finding]:
         for edge, row in entity.transitions.items():
             for word in ("base", "max", "times", "jitter") if row.backoff else ():
                 path = getattr(row.backoff, word)
-                if path and not is_variable(path):
+                if isinstance(path, str) and not is_variable(path):
                     here = (name, "transitions", edge, "backoff", word)
                     subject = f"The wait of '{edge}' goes by"
                     yield from _no_number(spec, here, entity.record, record, path, subject)
@@ -74,11 +74,14 @@ def bad_choice(spec: Spec) -> Iterator[Finding]:
                     spec, (name, "transitions", edge, "where", field), entity, record, value
                 )
     for name, entity in spec.lifecycle.entities.items():
-        plain = [(row.from_, row.to) for row in entity.transitions.values() if not row.by_name]
+        rows = [row for row in entity.transitions.values() if not row.by_name]
+        plain = {(source, row.to) for row in rows for source in row.sources}
         for edge, row in entity.transitions.items():
-            if row.by_name and (row.from_, row.to) not in plain:
+            ends = {(source, row.to) for source in row.sources}
+            if row.by_name and not ends & plain:
                 place = spec.place("lifecycle", "entities", name, "transitions", edge, "by_name", key=True)
-                message = f"'{edge}' is taken by its name, and no other leads from {row.from_} to {row.to}."
+                states = format_states(row.sources)
+                message = f"'{edge}' is taken by its name, and no other leads from {states} to {row.to}."
                 yield Finding(place, message, "Remove 'by_name'.")
 
 

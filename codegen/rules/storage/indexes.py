@@ -88,7 +88,7 @@ def is_set_in(entity: Entity, field: str, state: str) -> bool:
     if entity.lease and entity.lease.state == state and field in (entity.lease.expires, entity.lease.owner):
         return True
     entering = [edge.stamps for edge in entity.transitions.values() if edge.to == state]
-    entering += [entity.create.stamps] if entity.initial == state else []
+    entering += [entity.create.stamps] if state in entity.beginnings else []
     cleared = any(field in update.clear for update in entity.updates.values() if state in update.in_)
     return not cleared and all(field in stamps for stamps in entering)
 

@@ -32,13 +32,10 @@ def iter_numeric_settings(entity: Entity) -> Iterator[NumericSetting]:
         )
     for name, edge in entity.transitions.items():
         path, by = ("transitions", name), find_appliers(entity, edge.by)
-        if edge.backoff:
-            for word, variable in (("base", edge.backoff.base), ("max", edge.backoff.max)):
-                if not is_variable(variable):
-                    continue
-                yield NumericSetting(
-                    (*path, "backoff", word), f"The wait of '{name}'", variable, "number", by
-                )
+        for word in ("base", "max", "times", "jitter") if edge.backoff else ():
+            if is_variable(variable := getattr(edge.backoff, word)):
+                subject = f"The wait of '{name}'"
+                yield NumericSetting((*path, "backoff", word), subject, variable, "number", by)
         if edge.dead_letter and is_variable(edge.dead_letter.limit):
             limit = edge.dead_letter.limit
             yield NumericSetting((*path, "dead_letter", "limit"), f"The limit of '{name}'", limit, "int", by)

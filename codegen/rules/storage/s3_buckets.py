@@ -148,7 +148,7 @@ def _unfit_for_polls(
         key = spec.place_of_entity(name, "s3", "polls", key=True)
         yield Finding(key, f"Nobody ever takes a {name}, so nobody looks for one.", "Remove 'polls'.")
         return
-    free = [edge.from_ for edge in entity.transitions.values() if edge.to == lease.state]
+    free = [each for edge in entity.transitions.values() if edge.to == lease.state for each in edge.sources]
     lacking = [state for state in dict.fromkeys(free) if index and state not in index.in_]
     if index and lacking:
         message = f"What is free of {name}s is in {format_list(lacking)}, which '{called}' lacks."

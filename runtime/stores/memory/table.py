@@ -22,7 +22,7 @@ from runtime.stores.wakeups import Wakeups
 MOST_HISTORY, MOST_OF_ONE = 100_000, 1000
 """Entries of the history of all entities, and of one; beyond that the oldest are forgotten."""
 _Line = tuple[Any, ...]
-"""An entry of the history: the name of the edge or None, actor, moment, and what else there is to say."""
+"""An entry of the history: the edge, or the state of a new entity; actor, moment, and what else there is."""
 
 
 class MemoryTable:
@@ -161,7 +161,10 @@ class MemoryTable:
 
     def write_history(self, key: str, edge: Transition | None, actor: str, now: int, *more: Any) -> None:
         """Add an entry: fence, owner, reason and trace may follow."""
-        entries = (*self._history.get(key, ()), (edge.name if edge else None, actor, now, *more))
+        entries = (
+            *self._history.get(key, ()),
+            (edge or self.rules.state(self.records[key]), actor, now, *more),
+        )
         if len(entries) > MOST_OF_ONE:
             self._forgotten[key] = self._forgotten.get(key, 0) + 1
             entries = entries[1:]
@@ -181,13 +184,14 @@ class MemoryTable:
 
     def read_history(self, key: str, creation: str) -> list[HistoryEntry]:
         """Return the entries of an entity."""
-        start, edges = self._forgotten.get(key, 0) + 1, self.rules.edges
+        start = self._forgotten.get(key, 0) + 1
         found = []
-        for sequence, (name, actor, at, *more) in enumerate(self._history.get(key, ()), start):
-            edge = edges.get(name)
-            source, target = (edge.source, edge.target) if edge else (None, self.rules.lifecycle.initial)
+        for sequence, (edge, actor, at, *more) in enumerate(self._history.get(key, ()), start):
+            is_first = isinstance(edge, int)
+            name = creation if is_first else edge.name
+            source, target = (None, edge) if is_first else (edge.source, edge.target)
             moment = EPOCH + timedelta(microseconds=at)
-            found.append(HistoryEntry(sequence, name or creation, source, target, actor, moment, *more))
+            found.append(HistoryEntry(sequence, name, source, target, actor, moment, *more))
         return found
 
 

@@ -226,8 +226,8 @@ class PostgresCreation(PostgresClocks[Record]):
             (started,) = await self._run_in(connection, "begin", actor=call.caller)
             results, new = await self._plan(connection, records, compare, first, call, moment_of(started))
             await self._add(connection, new, call)
-        for each in results:
-            self._audit_created(each, (), call)
+        for made in new:
+            self._audit(CREATION, self._rules.key(made.created), call, self._first_note(made.created))
         for made in new:
             if made.edges:
                 self._audit_taken(_taken(made), call)

@@ -151,22 +151,26 @@ class PostgresSettlements(PostgresCreation[Record]):
         self, settlements: Sequence[LeaseSettlement], outcomes: _Outcomes, call: Call
     ) -> Sequence[int | Exception]:
         """Return the outcomes as callers get them, and audit those that were written."""
-        applied: dict[str, list[tuple[str, str, int]]] = {}
+        applied: dict[str, tuple[Transition, list[tuple[str, str, int]]]] = {}
         for place, each in enumerate(settlements):
             outcome = outcomes[place] = self._to_answer(each, outcomes[place])
             if not isinstance(outcome, Exception):
                 for edge in self._path(self._rules.edges[each.edge], outcome):
-                    applied.setdefault(edge.name, []).append((each.key, *each.lease))
-        for name, held in applied.items():
-            self._audit_leases(self._rules.edges[name], held, call)
+                    applied.setdefault(edge.name, (edge, []))[1].append((each.key, *each.lease))
+        for edge, held in applied.values():
+            self._audit_leases(edge, held, call)
         return outcomes
 
     def _path(self, edge: Transition, end: int) -> tuple[Transition, ...]:
         """Return the edges that led out of the lease: one, or two where it was the last try."""
+        lease = self._rules.lease
+        edge = self._rules.taken_from(edge, lease.state if lease else edge.source)
         if end == edge.target or edge.dead_letter is None:
             return (edge,)
         last = self._rules.edges[edge.dead_letter.transition]
-        return (last,) if last.source == edge.source else (edge, last)
+        if edge.source in last.sources:
+            return (self._rules.taken_from(last, edge.source),)
+        return (edge, self._rules.taken_from(last, edge.target))
 
     # The results of one edge.
 
@@ -174,7 +178,7 @@ class PostgresSettlements(PostgresCreation[Record]):
         """Return the edge of a settlement; raises where it is none that the caller may take."""
         edge = self._admit(asked.edge, call, has_proof=True)
         lease = self._rules.lease
-        if not isinstance(edge, Transition) or lease is None or edge.source != lease.state:
+        if not isinstance(edge, Transition) or lease is None or lease.state not in edge.sources:
             raise GuardBreach(f"{asked.edge} does not leave the lease of a {self._entity}")
         if asked.is_final:
             self._require_ending(edge)

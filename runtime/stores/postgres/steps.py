@@ -16,7 +16,7 @@ from runtime.stores.postgres.codec import storable
 from runtime.stores.postgres.context import Connection, PostgresContext, moment_of
 from runtime.stores.semantics.clocks import due_given, is_due, is_in_force
 from runtime.stores.semantics.creation import is_deletable
-from runtime.stores.semantics.edges import after_update, applies, sources, take_steps
+from runtime.stores.semantics.edges import after_update, applies, is_of_lease, take_steps
 from runtime.stores.semantics.leases import LOST, lease_problem
 from runtime.stores.semantics.rules import Change, Clock, revised
 from runtime.stores.store import GuardBreach, NoSuchEntity, Unstorable
@@ -325,13 +325,12 @@ class PostgresSteps(PostgresContext[Record]):
                     held = {name: getattr(holder, name) for name in (lease.owner, lease.fence)}
             if change.name not in taken.asked:
                 self._measures.given_up()
-            self._audit(change.name, key, call, {**held, **noted}, actor=actor)
+            self._audit(change, key, call, {**held, **noted}, actor=actor)
             before = record
 
     def _require_proof(self, change: Change, record: Any, key: str, lease: LeaseProof, now: int) -> None:
         """Raise where a proof is given for a change of the leased state, and is wrong."""
-        own = self._rules.lease
-        if own is None or own.state not in sources(change):
+        if not is_of_lease(self._rules, change, record):
             return
         if (problem := lease_problem(self._rules, record, *lease, now)) is not None:
             self._measures.lease_lost()

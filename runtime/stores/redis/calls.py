@@ -21,6 +21,7 @@ from runtime.stores.redis.lua_table import LuaTable
 from runtime.stores.redis.metrics.measures import RedisMeasures
 from runtime.stores.redis.scripts import ScriptCall, Scripts
 from runtime.stores.semantics.clocks import is_in_force
+from runtime.stores.semantics.rules import Change
 from runtime.stores.store import Unstorable
 from runtime.world import World
 
@@ -208,37 +209,44 @@ class ScriptCalls(StoreBase[Record]):
 
     def _audit_all(self, done: Sequence[Any], call: Call | None, noted: Mapping[str, Any]) -> None:
         """Count and log what a script has done to some entities, all changes of a kind together."""
-        kinds: dict[tuple[str, str], list[Sequence[Any]]] = {}
+        kinds: dict[tuple[str, str, str], list[Sequence[Any]]] = {}
         notes = iter(done)
-        for name, key, owner, fence, traced, actor, age in zip(*[notes] * 7, strict=True):
-            kinds.setdefault((name, actor), []).append((key, owner, fence, traced, age))
-        for (name, actor), changes in kinds.items():
+        for name, key, owner, fence, traced, actor, more in zip(*[notes] * 7, strict=True):
+            # The state that an edge has left, or the age of an update by the clock, which is a number.
+            source = more if isinstance(more, str) else ""
+            kinds.setdefault((name, actor, source), []).append((key, owner, fence, traced, more))
+        for (name, actor, source), changes in kinds.items():
             if name == FORGOTTEN:
                 for key, *_ in changes:
                     self._audit_forgotten(key, call)
-            else:
-                self._audit_kind(name, actor, changes, call, noted)
+                continue
+            change = self._rules.changes[name]
+            if source and isinstance(change, Transition):
+                change = self._rules.taken_from(change, self._state(source))
+            self._audit_kind(change, actor, changes, call, noted)
 
     def _audit_kind(
         self,
-        name: str,
+        change: Change,
         actor: str,
         changes: Sequence[Sequence[Any]],
         call: Call | None,
         noted: Mapping[str, Any],
     ) -> None:
         """Count and log changes of one kind; `actor` is who drives it where that is not the caller."""
-        self._measure(name, actor, len(changes))
+        self._measure(change, actor, len(changes))
         caller = call.caller if call is not None else ""
-        self._metrics.count_transition(self._entity, name, actor or caller, len(changes))
-        event, message, always = self._lines[name]
+        self._metrics.count_transition(self._entity, change.name, actor or caller, len(changes))
+        event, message, always = self._lines[change.name]
         if event is None or call is None or not call.log.wants(event):
             return
         shared = {"request_id": call.request_id, **always}
+        if isinstance(change, Transition) and change.others:
+            shared["from_status"] = self._lifecycle.states[change.source]
         shared |= {field: value for field, value in noted.items() if value}
         if actor not in ("", caller):
             shared["actor"] = actor
-        call.tell_all(event, message, shared, [self._line_of(name, *each) for each in changes])
+        call.tell_all(event, message, shared, [self._line_of(change.name, *each) for each in changes])
 
     def _line_of(
         self, name: str, key: str, owner: str, fence: str, traced: str, age: float | str
@@ -256,12 +264,14 @@ class ScriptCalls(StoreBase[Record]):
             line |= self._update_note(name, age)
         return line
 
-    def _measure(self, name: str, actor: str, count: int) -> None:
+    def _measure(self, change: Change, actor: str, count: int) -> None:
         """Count what is counted beside the transitions."""
-        change, lease = self._rules.changes.get(name), self._rules.lease
-        if actor and lease is not None and isinstance(change, Transition) and change.source == lease.state:
+        lease = self._rules.lease
+        if not isinstance(change, Transition):
+            return
+        if actor and lease is not None and change.source == lease.state:
             self._measures.lease_expired(count)
-        if name in self._ends:
+        if change.name in self._ends:
             self._measures.given_up(count)
 
     def _update_note(self, name: str, age: float) -> dict[str, Any]:

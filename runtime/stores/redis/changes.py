@@ -274,7 +274,7 @@ class Changes(Creation[Record]):
     def _admit_settlement(self, asked: LeaseSettlement, call: Call) -> None:
         lease = self._rules.lease
         edge = self._admit(asked.edge, call, has_proof=True)
-        if not isinstance(edge, Transition) or lease is None or edge.source != lease.state:
+        if not isinstance(edge, Transition) or lease is None or lease.state not in edge.sources:
             raise GuardBreach(f"{asked.edge} does not leave the lease of a {self._entity}")
         if asked.is_final:
             self._require_ending(edge)

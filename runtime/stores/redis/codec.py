@@ -168,8 +168,10 @@ class NewRecords(Generic[Record]):
     ) -> None:
         stamps = {*lifecycle.creation_stamps} - {rules.not_before}
         kept = lifecycle.stored_as(KeptInRedis)
-        written = {lifecycle.status, *stamps, kept.sequence if kept else ""}
-        apart = clearable_fields(rules) if is_packed else {*rules.names}
+        written = {*stamps, kept.sequence if kept else ""}
+        # The script knows the state in which an entity begins, unless there are several.
+        written |= set() if lifecycle.begins else {lifecycle.status}
+        apart = clearable_fields(rules) | {lifecycle.status} if is_packed else {*rules.names}
         fields = [(name, codec.writers[name]) for name in rules.names if name not in written]
         self._packed = [each for each in fields if each[0] not in apart]
         self.packed = [name for name, _ in self._packed]

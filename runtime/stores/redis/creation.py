@@ -41,7 +41,7 @@ class Creation(ScriptCalls[Record]):
             # Those who ask at the same moment share a call.
             result = await self._answer(self._batch_of(call.caller)(record))
             if result.is_new:
-                self._audit_new(result.record, call)
+                self._audit_new(record, result.record, call)
         if result.is_refused:
             raise self._condition("store_full")
         return result
@@ -214,7 +214,7 @@ class Creation(ScriptCalls[Record]):
             return CreateResult(known, True)
         made = known or self._first_record(begun, int(answer[1]))
         if call is not None:
-            self._audit_new(made, call)
+            self._audit_new(begun, made, call)
         place = answer[2]
         return CreateResult(made, True, position=place if isinstance(place, int) else None)
 
@@ -236,10 +236,10 @@ class Creation(ScriptCalls[Record]):
     def _sequence(self) -> str:
         return self._layout.kept.sequence if self._layout.kept else ""
 
-    def _audit_new(self, record: Record, call: Call) -> None:
+    def _audit_new(self, wanted: Record, record: Record, call: Call) -> None:
         trace = self._rules.trace
         noted = {trace: getattr(record, trace)} if trace else {}
-        self._audit(CREATION, self._rules.key(record), call, noted)
+        self._audit(CREATION, self._rules.key(record), call, {**self._first_note(wanted), **noted})
 
     async def _find_archived(self, key: str) -> Record | None:
         return None if self._archive is None else await self._ask_archive(self._archive.get(key))

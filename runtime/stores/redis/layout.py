@@ -255,7 +255,7 @@ def _named(lifecycle: Lifecycle) -> KeptInRedis | None:
 def _states_of(lifecycle: Lifecycle, clock: Clock) -> set[int]:
     change = clock.change
     if isinstance(change, Transition):
-        return {change.source}
+        return {*change.sources}
     return {*change.states} if isinstance(change, Update) else {*lifecycle.deletable}
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.model.lifecycles import Backoff, DeadLetter, Due, Lease, Take, Transition, Update
+from runtime.model.lifecycles import Amount, Backoff, DeadLetter, Due, Lease, Take, Transition, Update
 from runtime.model.measuring import WINDOW_SLOTS, Counts, Measured
 from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.redis.codec import HashCodec
@@ -14,7 +14,7 @@ from runtime.stores.redis.layout import KeyLayout
 from runtime.stores.redis.lua_indexes import LuaIndexes
 from runtime.stores.redis.lua_text import Code, render_choice, to_lua
 from runtime.stores.semantics.clocks import delay
-from runtime.stores.semantics.edges import LONGEST_WAIT_S
+from runtime.stores.semantics.edges import LONGEST_WAIT_S, sources
 from runtime.stores.semantics.rules import Change, Clock
 
 _ON_ACCESS = 100
@@ -92,6 +92,8 @@ class LuaTable:
             "name": lifecycle.entity,
             "status": lifecycle.status,
             "initial": state(lifecycle.initial),
+            "begins": self._set_of_states(lifecycle.begins),
+            "has_begins": bool(lifecycle.begins),
             "terminal": self._set_of_states(lifecycle.terminal),
             "deletable": self._set_of_states(lifecycle.deletable),
             "hash_head": layout.hash[0],
@@ -217,7 +219,7 @@ class LuaTable:
         """The states in which an entity has ended, whether or not it may be given another life."""
         edges = self._rules.edges
         ends = [(edge, edges[edge.dead_letter.transition]) for edge in edges.values() if edge.dead_letter]
-        return {*self._lifecycle.terminal, *(end.target for edge, end in ends if end.source == edge.source)}
+        return {*self._lifecycle.terminal, *(end.target for edge, end in ends if edge.sources & end.sources)}
 
     # Leases.
 
@@ -263,9 +265,7 @@ class LuaTable:
     def _change(self, change: Change) -> dict[str, Any]:
         words: dict[str, Any] = {
             "name": change.name,
-            "sources": self._set_of_states(
-                {change.source} if isinstance(change, Transition) else change.states
-            ),
+            "sources": self._set_of_states(sources(change)),
             "where": {name: self._codec.encode(name, each) for name, each in change.where.items()} or None,
             "stamps": change.stamps or None,
             "sets": {name: self._codec.encode(name, each) for name, each in change.sets.items()} or None,
@@ -276,6 +276,7 @@ class LuaTable:
             return {**words, "is_update": True}
         words |= {
             "source": self._state(change.source),
+            "has_others": True if change.others else None,
             "target": self._state(change.target),
             "when": change.when or None,
             "copy": dict(change.copy) or None,
@@ -302,10 +303,11 @@ class LuaTable:
     def _backoff(self, backoff: Backoff) -> dict[str, Any]:
         return {
             "until_": backoff.until,
+            "kind": backoff.kind if backoff.kind != "exponential" else None,
             "count": backoff.count,
             "base": self._path(backoff.base),
-            "max": self._path(backoff.max),
-            "times": self._path(backoff.times) if backoff.times else None,
+            "max": None if backoff.max is None else self._path(backoff.max),
+            "times": None if backoff.times is None else self._path(backoff.times),
             "jitter": self._path(backoff.jitter) if backoff.jitter else None,
         }
 
@@ -330,7 +332,9 @@ class LuaTable:
             names.append("record")
         return json.dumps(names, separators=(",", ":"))
 
-    def _path(self, path: str) -> dict[str, str]:
+    def _path(self, path: Amount) -> dict[str, Amount]:
+        if not isinstance(path, str):
+            return {"number": path}
         if not path.islower():
             self._variables.add(path)
             return {"variable": path}

@@ -157,7 +157,7 @@ class S3Changes(StoreBase[Record]):
             before, after = result.before.record, result.after.record
             for change in taken:
                 self._audit(
-                    change.name, key, call, {**self._lease_note(change, before, after), **noted}, actor=actor
+                    change, key, call, {**self._lease_note(change, before, after), **noted}, actor=actor
                 )
             await self._retain(result)
         return result
@@ -193,7 +193,9 @@ class S3Changes(StoreBase[Record]):
     ) -> journal.Line:
         note = self._history_note(edge, old, new, call, given) or (0, "", "", "")
         driver = actor or (call.caller if call else "")
-        return (edge.name if edge else CREATION, driver, now, *note)
+        left = (edge.source,) if edge is not None and edge.others else ()
+        left = (self._rules.state(new),) if edge is None and self._lifecycle.begins else left
+        return (edge.name if edge else CREATION, driver, now, *note, *left)
 
     def _committed(self, key: str, result: Changed[Record], *, is_own: bool) -> None:
         """Note a write of this process where it spares reading."""
@@ -332,7 +334,7 @@ class S3Changes(StoreBase[Record]):
             lease is None
             or call is None
             or not isinstance(change, Transition)
-            or change.source != lease.state
+            or self._rules.state(result.before.record) != lease.state
         ):
             return
         held = {name: getattr(result.before.record, name) for name in (lease.owner, lease.fence)}

@@ -142,9 +142,9 @@ class S3Creation(S3Leases[Record]):
                 return await self._found(record, exists.found, compare)
             written = await self._writes.create(key, draft)
         self._listing.note(self._context.keys.path_of(key), written)
-        self._audit(CREATION, key, call)
+        self._audit(CREATION, key, call, self._first_note(made.created))
         for edge in made.edges:
-            self._audit(edge.name, key, call, self._lease_note(edge, made.created, new))
+            self._audit(edge, key, call, self._lease_note(edge, made.created, new))
         if self._ends(None, new):
             await self._retain(None)
         return CreateResult(await self._writes.large.load(new), True)

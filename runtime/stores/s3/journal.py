@@ -12,8 +12,9 @@ from typing import Any
 from runtime.stores.contract import CREATION, HistoryEntry
 from runtime.stores.semantics.rules import EPOCH, Rules
 
-Line = tuple[str, str, int, int, str, str, str]
-"""An entry: the name of the edge, actor, moment, fence, owner, reason and trace."""
+Line = tuple[str | int, ...]
+"""An entry: the name of the edge, actor, moment, fence, owner, reason and trace; then the state that it left,
+where the edge leaves several, or in which an entity began, where there are several."""
 _MOST = 1000
 """Entries of one entity; beyond that the oldest are forgotten."""
 _HISTORY, _DROPPED, _ENDED = "history", "dropped", "ended"
@@ -43,9 +44,11 @@ def read_history(rules: Rules, journal: Mapping[str, Any]) -> list[HistoryEntry]
     first = int(journal.get(_DROPPED, 0)) + 1
     for sequence, (name, actor, at, *more) in enumerate(journal.get(_HISTORY, ()), first):
         edge = None if name == CREATION else rules.edges.get(name)
+        fence, owner, reason, trace, *left = more
         source, target = (edge.source, edge.target) if edge else (None, rules.lifecycle.initial)
+        if left:
+            source, target = (int(left[0]), target) if edge else (None, int(left[0]))
         moment = EPOCH + timedelta(microseconds=int(at))
-        fence, owner, reason, trace = more
         found.append(
             HistoryEntry(sequence, name, source, target, actor, moment, int(fence), owner, reason, trace)
         )

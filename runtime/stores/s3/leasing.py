@@ -242,7 +242,7 @@ class S3Leases(S3Changes[Record]):
     async def _settle(self, asked: LeaseSettlement, call: Call) -> int:
         rules, now, key = self._rules, self._now(), asked.key
         edge = self._admit(asked.edge, call, has_proof=True)
-        if not isinstance(edge, Transition) or rules.lease is None or edge.source != rules.lease.state:
+        if not isinstance(edge, Transition) or rules.lease is None or rules.lease.state not in edge.sources:
             raise GuardBreach(f"{asked.edge} does not leave the lease of a {self._entity}")
         if asked.is_final:
             self._require_ending(edge)

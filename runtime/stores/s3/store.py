@@ -39,7 +39,7 @@ from runtime.stores.s3.indexes.repair import IndexRepair
 from runtime.stores.s3.listing import Query
 from runtime.stores.semantics.clocks import batch_size, is_in_force
 from runtime.stores.semantics.creation import is_deletable, is_purgeable
-from runtime.stores.semantics.edges import applies, sources
+from runtime.stores.semantics.edges import applies, is_of_lease
 from runtime.stores.semantics.leases import lease_problem
 from runtime.stores.semantics.rules import Change, Clock, to_moment
 from runtime.stores.store import NoSuchEntity
@@ -190,8 +190,7 @@ class S3Store(S3Creation[Record]):
 
     def _require_proof(self, change: Change, record: Any, key: str, lease: LeaseProof, now: int) -> None:
         """Raise where a proof is given for a change of the leased state, and is wrong."""
-        own = self._rules.lease
-        if own is None or own.state not in sources(change):
+        if not is_of_lease(self._rules, change, record):
             return
         if (problem := lease_problem(self._rules, record, *lease, now)) is not None:
             raise self._lease_lost(key, lease.owner, problem)

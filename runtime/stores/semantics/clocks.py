@@ -45,7 +45,8 @@ def applies_by_clock(rules: Rules, clock: Clock, record: Any) -> bool:
 def is_due(rules: Rules, clock: Clock, record: Any, now: int, *, holder_state: int | None = None) -> bool:
     """Whether a change is due for a record. The exact moment is not late yet.
 
-    With `holder_in` the state of the lease's holder counts; one that is gone counts as being in it.
+    With `holder_in` the state of the lease's holder counts, as long as there is a lease; one that is gone
+    counts as being in it.
     """
     if not applies_by_clock(rules, clock, record):
         return False
@@ -53,7 +54,8 @@ def is_due(rules: Rules, clock: Clock, record: Any, now: int, *, holder_state: i
     if due.at is not None:
         at = due_at(rules, due, record)
         return at is not None and at < now
-    return due.holder_in is not None and holder_state in (None, due.holder_in)
+    is_leased = rules.lease is not None and rules.state(record) == rules.lease.state
+    return is_leased and due.holder_in is not None and holder_state in (None, due.holder_in)
 
 
 def batch_size(rules: Rules, due: Due) -> int:

@@ -56,12 +56,18 @@ def created(rules: Rules, record: Any, now: int) -> Any:
         made |= _no_lease(rules)
         if rules.waits:
             made |= {name: rules.unset(name) for name in _over(rules, record, now)}
-    made[lifecycle.status] = lifecycle.initial
+    made[lifecycle.status] = first_state(rules, record)
     if lifecycle.revision is not None:
         made[lifecycle.revision] = 1
     for name in lifecycle.creation_stamps:
         made[name] = rules.time_value(name, _creation_moment(rules, name, record, now))
     return replace(record, **made)
+
+
+def first_state(rules: Rules, record: Any) -> int:
+    """`to` of the creation: the state in which an entity begins, by the record of its creator."""
+    state: int = rules.state(record)
+    return state if state in rules.lifecycle.begins else rules.lifecycle.initial
 
 
 def unique_values(rules: Rules, record: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from runtime.model.lifecycles import Backoff, DeadLetter, Take, Transition, Update
+from runtime.model.lifecycles import Amount, Backoff, DeadLetter, Take, Transition, Update
 from runtime.stores.semantics.leases import lease_writes
 from runtime.stores.semantics.rules import Change, Rules, to_microseconds
 from runtime.stores.store import Unstorable
@@ -40,14 +40,14 @@ def edge_between(rules: Rules, source: int, target: int, actor: str) -> Transiti
     edge = rules.lifecycle.edges.get((source, target))
     if edge is not None and actor in edge.actors:
         return edge
-    ends = (source, target)
-    named = (each for each in rules.lifecycle.by_name if (each.source, each.target) == ends)
+    by_name = rules.lifecycle.by_name
+    named = (each for each in by_name if source in each.sources and each.target == target)
     return next((each for each in named if each.by_name and actor in each.actors), edge)
 
 
 def sources(change: Change) -> frozenset[int]:
     """Return the states that a change can be made in."""
-    return frozenset((change.source,)) if isinstance(change, Transition) else change.states
+    return change.sources if isinstance(change, Transition) else change.states
 
 
 # May it be taken.
@@ -65,7 +65,7 @@ def applies(rules: Rules, change: Change, record: Any) -> bool:
     """Whether a record is in the state of a change and as it wants it."""
     state = rules.state(record)
     if isinstance(change, Transition):
-        if state != change.source:
+        if state != change.source and state not in change.others:
             return False
     elif state not in change.states:
         return False
@@ -77,7 +77,14 @@ def needs_proof(rules: Rules, change: Change, actor: str) -> bool:
     if isinstance(change, Update):
         return change.fenced
     lease, entering = rules.lease, rules.entering
-    return bool(lease and entering and change.source == lease.state and actor in entering.actors)
+    return bool(lease and entering and lease.state in change.sources and actor in entering.actors)
+
+
+def is_of_lease(rules: Rules, change: Change, record: Any) -> bool:
+    """Whether a change of a record is one of its lease, so that a proof that is given is compared."""
+    if rules.lease is None or rules.lease.state not in sources(change):
+        return False
+    return isinstance(change, Update) or bool(rules.state(record) == rules.lease.state)
 
 
 def is_of_clock(rules: Rules, change: Change, actor: str) -> bool:
@@ -86,7 +93,7 @@ def is_of_clock(rules: Rules, change: Change, actor: str) -> bool:
         return False
     if isinstance(change, Update):
         return True
-    return rules.lease is not None and change.source == rules.lease.state
+    return rules.lease is not None and rules.lease.state in change.sources
 
 
 def only_ends_failures(rules: Rules, change: Change, actor: str) -> bool:
@@ -95,10 +102,10 @@ def only_ends_failures(rules: Rules, change: Change, actor: str) -> bool:
         return False
     edges = rules.edges.values()
     ends = [each for each in edges if each.dead_letter and each.dead_letter.transition == change.name]
-    failing = [each for each in ends if each.target == change.source]
+    failing = [each for each in ends if each.target in change.sources]
     if not any(actor in each.actors for each in failing):
         return False
-    instead = [due for each in ends if each.source == change.source for due in each.dues]
+    instead = [due for each in ends if not each.sources.isdisjoint(change.sources) for due in each.dues]
     return all(due.by != actor for due in instead)
 
 
@@ -140,17 +147,18 @@ def take_steps(
     is_final: bool = False,
 ) -> tuple[EdgeStep, ...]:
     """Return each edge that is taken, with the record after it."""
-    ending = edge.dead_letter
+    ending, edge = edge.dead_letter, rules.taken_from(edge, rules.state(record))
     if ending is None:
         return (EdgeStep(edge, after_edge(rules, edge, record, given, now, world, owner)),)
     end = rules.edges[ending.transition]
-    if end.source == edge.source:
+    if edge.source in end.sources:
         is_counted = edge.increment != ending.count
         if is_final or is_exhausted(rules, ending, record, is_counted=is_counted):
-            edge = end
+            edge = rules.taken_from(end, edge.source)
         return (EdgeStep(edge, after_edge(rules, edge, record, given, now, world, owner)),)
     first = EdgeStep(edge, after_edge(rules, edge, record, given, now, world, owner))
     if is_final or is_exhausted(rules, ending, first.record, is_counted=True):
+        end = rules.taken_from(end, edge.target)
         return (first, EdgeStep(end, after_edge(rules, end, first.record, given, now, world, owner)))
     return (first,)
 
@@ -242,20 +250,30 @@ def wait_until(rules: Rules, edge: Transition, backoff: Backoff, record: Any, no
 
 
 def backoff_s(rules: Rules, edge: Transition, backoff: Backoff, record: Any, world: World) -> float:
-    """Return the seconds of a backoff: longer by a factor each time, with jitter, to the most at most."""
-    failures: int = getattr(record, backoff.count) or 0
-    if edge.increment != backoff.count:
-        failures = max(failures - 1, 0)
-    base, most = _seconds(rules, record, backoff.base), _seconds(rules, record, backoff.max)
-    factor = rules.number(record, backoff.times) if backoff.times else 2.0
-    wait: float
+    """Return the seconds of a backoff: as its kind has it, with jitter, to the most at most."""
+    base = _seconds(rules, record, backoff.base)
+    most = LONGEST_WAIT_S if backoff.max is None else _seconds(rules, record, backoff.max)
     try:
-        wait = min(base * factor ** min(float(failures), _LARGEST_POWER), most)
+        wait = min(base * _growth(rules, edge, backoff, record), most)
     except OverflowError:
         wait = most
     if backoff.jitter and (jitter := rules.number(record, backoff.jitter)):
         wait = min(wait * world.uniform(1 - jitter, 1 + jitter), most)
     return min(max(0.0, wait), LONGEST_WAIT_S)
+
+
+def _growth(rules: Rules, edge: Transition, backoff: Backoff, record: Any) -> float:
+    """`kind`: how many times as long as `base` a wait is; raises OverflowError where no number says it."""
+    if backoff.kind == "constant" or backoff.count is None:
+        return 1.0
+    failures: int = getattr(record, backoff.count) or 0
+    if edge.increment != backoff.count:
+        failures = max(failures - 1, 0)
+    if backoff.kind == "linear":
+        return failures + 1.0
+    factor = rules.number(record, backoff.times) if backoff.times is not None else 2.0
+    grown: float = factor ** min(float(failures), _LARGEST_POWER)
+    return grown
 
 
 def _end_waits(rules: Rules, edge: Transition, now: int, made: dict[str, Any]) -> None:
@@ -270,10 +288,10 @@ def _end_waits(rules: Rules, edge: Transition, now: int, made: dict[str, Any]) -
         made[until] = rules.time_value(until, now) if is_over else rules.unset(until)
 
 
-def _seconds(rules: Rules, record: Any, path: str) -> float:
-    """Seconds of a variable, or milliseconds of the record."""
+def _seconds(rules: Rules, record: Any, path: Amount) -> float:
+    """Seconds of a number or of a variable, or milliseconds of the record."""
     number = rules.number(record, path)
-    return number / 1000 if path.islower() else number
+    return number / 1000 if isinstance(path, str) and path.islower() else number
 
 
 def _typed(rules: Rules, name: str, value: Any) -> Any:

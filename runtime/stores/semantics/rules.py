@@ -11,7 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import replace
 
-from runtime.model.lifecycles import Due, Index, Lifecycle, Transition, Update
+from runtime.model.lifecycles import Amount, Due, Index, Lifecycle, Transition, Update
 from runtime.stores.semantics.placement import index_fields, read_placement
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,7 +52,8 @@ class Rules:
         self.instants = frozenset(name for name in self.names if datetime in self.types_of(name))
         """Fields whose times are datetimes; other times are milliseconds since the epoch."""
         self.key, self.state = attrgetter(lifecycle.key), attrgetter(lifecycle.status)
-        self.edges = {each.name: each for each in (*lifecycle.edges.values(), *lifecycle.by_name)}
+        self.edges = lifecycle.transitions
+        self._taken: dict[tuple[str, int], Transition] = {}
         self.changes: dict[str, Change] = {**self.edges, **lifecycle.updates}
         placed = read_placement(lifecycle)
         self.unique, self.indexes, self.trace = placed.unique, placed.indexes, placed.trace
@@ -136,13 +137,25 @@ class Rules:
         lease = self.lease
         return lease.oldest_by if lease and lease.oldest_by in self.waits else None
 
+    # Edges.
+
+    def taken_from(self, edge: Transition, state: int) -> Transition:
+        """Return an edge as it is taken out of one of its states."""
+        if state == edge.source:
+            return edge
+        if (edge.name, state) not in self._taken:
+            self._taken[edge.name, state] = edge.taken_from(state)
+        return self._taken[edge.name, state]
+
     # Numbers.
 
-    def number(self, record: Any, path: str) -> float:
-        """Return a number of the record by its path, or that of a variable, which is in upper case.
+    def number(self, record: Any, path: Amount) -> float:
+        """Return a number of the record by its path, that of a variable, which is in upper case, or itself.
 
         `overrides` may have another value of the variable for some texts of the record.
         """
+        if not isinstance(path, str):
+            return path
         if not path.islower():
             overrides = self.lifecycle.overrides
             own = overrides.values.get(getattr(record, overrides.by)) if overrides else None
@@ -181,7 +194,8 @@ class Rules:
             if isinstance(change, Transition):
                 found |= {*change.when, *change.copy, *change.copy.values(), *change.multiply}
                 found |= {change.increment} if change.increment else set()
-                found |= {change.backoff.until, change.backoff.count} if change.backoff else set()
+                if waits := change.backoff:
+                    found |= {waits.until, *([waits.count] if waits.count else [])}
         if (lease := self.lease) is not None:
             own = (lease.owner, lease.expires, lease.fence, lease.oldest_by, lease.renewed, lease.token)
             found |= {each for each in own if each}
@@ -225,7 +239,7 @@ def _entering(lifecycle: Lifecycle) -> Transition | None:
 
 
 def _clocks(lifecycle: Lifecycle) -> Iterator[tuple[Change | None, Due, int]]:
-    changes: list[Change] = [*lifecycle.edges.values(), *lifecycle.by_name, *lifecycle.updates.values()]
+    changes: list[Change] = [*lifecycle.transitions.values(), *lifecycle.updates.values()]
     for change in changes:
         yield from ((change, due, place) for place, due in enumerate(change.dues))
     if lifecycle.deletion_due is not None:

@@ -188,11 +188,12 @@ class SqliteTable:
         trace: str = "",
     ) -> None:
         """Add an entry."""
-        states, initial = self.rules.lifecycle.states, self.rules.lifecycle.initial
+        states = self.rules.lifecycle.states
+        target = self._first_state(key) if edge is None else edge.target
         given = {
             "key": key,
             "source": None if edge is None else states[edge.source],
-            "target": states[initial if edge is None else edge.target],
+            "target": states[target],
             "edge": None if edge is None else edge.name,
             "actor": actor,
             "fence": fence,
@@ -203,6 +204,12 @@ class SqliteTable:
             "trace": trace,
         }
         self.rows.execute("remember", given)
+
+    def _first_state(self, key: str) -> int:
+        """Return the state in which a new entity begins."""
+        lifecycle = self.rules.lifecycle
+        state: int = self.rules.state(self.records[key]) if lifecycle.begins else lifecycle.initial
+        return state
 
     def read_history(self, key: str, creation: str) -> list[HistoryEntry]:
         """Return the entries of an entity."""

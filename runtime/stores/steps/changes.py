@@ -91,7 +91,7 @@ class ChangeSteps(StoreBase[Record]):
                 note = self._history_note(change, old, new, call, given)
                 self._table.write_history(key, change, driver, now, *(note or ()))
             held = self._lease_note(change, old, new) if self._rules.lease is not None else None
-            self._audit(change.name, key, call, {**held, **noted} if held else noted, actor=actor)
+            self._audit(change, key, call, {**held, **noted} if held else noted, actor=actor)
         return new
 
     def _put(self, key: str, old: Any, new: Any, now: int) -> Any:

@@ -30,7 +30,7 @@ from runtime.stores.semantics.creation import (
     read_ceiling,
     unique_values,
 )
-from runtime.stores.semantics.edges import Taken, after_update, applies, sources, take_edge
+from runtime.stores.semantics.edges import Taken, after_update, applies, is_of_lease, take_edge
 from runtime.stores.semantics.leases import equals, lease_problem
 from runtime.stores.semantics.rules import Change, to_moment
 from runtime.stores.steps.leases import LeaseSteps
@@ -131,7 +131,7 @@ class EntitySteps(LeaseSteps[Record]):
         self._table.add(key, made.created, now)
         note = self._history_note(None, None, made.created, call, NOTHING)
         self._table.write_history(key, None, call.caller, now, *(note or ()))
-        self._audit(CREATION, key, call)
+        self._audit(CREATION, key, call, self._first_note(made.created))
         if made.edges:
             self._commit(key, made.created, made.record, made.edges, call, now, is_new=True)
 
@@ -228,8 +228,7 @@ class EntitySteps(LeaseSteps[Record]):
 
     def _require_proof(self, change: Change, record: Any, key: str, lease: LeaseProof, now: int) -> None:
         """Raise where a proof is given for a change of the leased state, and is wrong."""
-        own = self._rules.lease
-        if own is None or own.state not in sources(change):
+        if not is_of_lease(self._rules, change, record):
             return
         if (problem := lease_problem(self._rules, record, *lease, now)) is not None:
             raise self._lease_lost(key, lease.owner, problem)

@@ -154,7 +154,7 @@ class JsonTable:
 
     def write_history(self, key: str, edge: Transition | None, actor: str, now: int, *more: Any) -> None:
         entries = self._document.rows[key].history
-        source, target = (edge.source, edge.target) if edge else (None, self.rules.lifecycle.initial)
+        source, target = (edge.source, edge.target) if edge else (None, self.rules.state(self.records[key]))
         at, name = EPOCH + timedelta(microseconds=now), edge.name if edge else ""
         entries.append(HistoryEntry(len(entries) + 1, name, source, target, actor, at, *more))
         self._is_changed = True

@@ -60,11 +60,20 @@ def lifecycle(entity: str, record: type[Any], edges: list[Transition], **words: 
         "retained_by": None,
         "deletable": frozenset(),
         "deleters": frozenset(),
-        "edges": {(each.source, each.target): each for each in edges if not each.by_name},
+        "edges": _edges_by_ends(edges),
         "by_name": tuple(each for each in edges if each.by_name),
         "record": record,
     }
     return Lifecycle(entity=entity, **usual | words)
+
+
+def _edges_by_ends(edges: list[Transition]) -> dict[tuple[int, int], Transition]:
+    """By source and target: the edge that is meant where no name is said."""
+    found: dict[tuple[int, int], Transition] = {}
+    for each in sorted(edges, key=lambda each: each.by_name):
+        for source in (each.source, *sorted(each.others)):
+            found.setdefault((source, each.target), each)
+    return found
 
 
 def kept_with(**words: Any) -> KeptInRedis:
@@ -300,8 +309,7 @@ LETTER: Final = lifecycle(
             stamps=("moved_at",),
             from_request={"error": Take("error")},
         ),
-        edge("cancel", WAITING, DEAD, "client", stamps=("moved_at",)),
-        edge("cancel_held", HELD, DEAD, "client", by_name=True, stamps=("moved_at",)),
+        edge("cancel", WAITING, DEAD, "client", by_name=True, stamps=("moved_at",), others=frozenset({HELD})),
     ],
     creation_stamps=("ready_at", "moved_at"),
     terminal=frozenset({DONE, DEAD}),

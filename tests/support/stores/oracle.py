@@ -29,7 +29,8 @@ class Row:
 
     def __init__(self, record: Any) -> None:
         self.record = record
-        self.history: list[tuple[str, str]] = []
+        self.history: list[tuple[str, str, int | None, int]] = []
+        """Name, actor, source and target of each change of state."""
         self.forgotten_at: int | None = None
 
 
@@ -95,7 +96,8 @@ class Oracle:
     ) -> None:
         before = self.rules.state(row.record)
         row.record = record if is_new else revised(self.rules, row.record, record)
-        row.history += [(each.name, actor) for each in changes if isinstance(each, Transition)]
+        edges_taken = [each for each in changes if isinstance(each, Transition)]
+        row.history += [(each.name, actor, each.source, each.target) for each in edges_taken]
         if before != self.rules.state(record):
             self.retain(row)
 
@@ -137,7 +139,7 @@ class Oracle:
                 return record, False, True
         now = self.now()
         row = Row(creation.created(self.rules, record, now))
-        row.history.append(("create", caller))
+        row.history.append(("create", caller, None, self.rules.state(row.record)))
         self.rows.append(row)
         for name, value in creation.unique_values(self.rules, row.record).items():
             self.remembered.append((name, value, row, creation.unique_until(self.rules, name, now)))
@@ -179,8 +181,7 @@ class Oracle:
         row = self.require(key)
         if not edges.applies(self.rules, change, row.record):
             return False, self.rules.state(row.record)
-        lease = self.rules.lease
-        if proof is not None and lease is not None and lease.state in edges.sources(change):
+        if proof is not None and edges.is_of_lease(self.rules, change, row.record):
             self.check_proof(row.record, proof)
         if isinstance(change, Update):
             self.put(row, edges.after_update(self.rules, change, row.record, given, self.now()), (), caller)
@@ -314,7 +315,7 @@ class Oracle:
     def settle(self, asked: LeaseSettlement, caller: str) -> int:
         edge = self.admit(asked.edge, caller, has_proof=True)
         lease = self.rules.lease
-        if not isinstance(edge, Transition) or lease is None or edge.source != lease.state:
+        if not isinstance(edge, Transition) or lease is None or lease.state not in edge.sources:
             raise Refusal("GuardBreach")
         if asked.is_final and edge.dead_letter is None:
             raise Refusal("GuardBreach")

@@ -96,12 +96,16 @@ def draw_lifecycle(rng: Random) -> Lifecycle:
         _draw_edge(rng, f"n{number}", source, target, leased, waits=waits, by_name=True)
         for number, (source, target) in enumerate(twins)
     ]
-    edges = _give_up(rng, edges)
+    edges = _give_up(rng, _leave_more(rng, edges, states, leased))
+    left = {state for each in edges for state in each.sources}
     deletable = frozenset(rng.sample(sorted(states), rng.randint(0, 2)))
+    initial, *further = rng.sample(sorted(left), len(left))
+    begins = frozenset(further[: rng.randint(0, 2)]) - {leased} if rng.random() < 0.3 else frozenset()
     words: dict[str, Any] = {
         "states": states,
-        "initial": rng.choice(sorted({source for source, _ in chosen})),
-        "terminal": frozenset(states) - {source for source, _ in chosen},
+        "initial": initial,
+        "begins": begins,
+        "terminal": frozenset(states) - left,
         "creators": frozenset({"client"}),
         "creation_stamps": ("made_at", "moved_at"),
         "listed_by": rng.choice(["made_at", "moved_at", "marked_ms", None]),
@@ -181,15 +185,26 @@ def _draw_takes(rng: Random) -> dict[str, Take]:
 
 
 def _draw_backoff(rng: Random) -> Backoff:
-    if rng.random() < 0.5:
-        return Backoff(until="until", count="count", base=rng.choice(_LENGTHS), max="LONG_S")
+    if rng.random() < 0.3:
+        return Backoff(
+            until="until",
+            count="count",
+            base="policy.base_ms",
+            max="policy.most_ms",
+            times="policy.factor",
+            jitter="policy.jitter",
+        )
+    kind = rng.choice(["exponential", "linear", "constant"])
+    is_constant = kind == "constant"
+    bases: list[str | float] = [*_LENGTHS, "policy.base_ms", 0.75]
     return Backoff(
+        kind=kind,
         until="until",
-        count="count",
-        base="policy.base_ms",
-        max="policy.most_ms",
-        times="policy.factor",
-        jitter="policy.jitter",
+        count=None if is_constant else "count",
+        base=rng.choice(bases),
+        max=rng.choice(["LONG_S", "policy.most_ms", 4.5, *([None] if is_constant else [])]),
+        times=rng.choice([None, "FEW", "policy.factor", 1.5]) if kind == "exponential" else None,
+        jitter=rng.choice([None, "policy.jitter", 0.25]),
     )
 
 
@@ -207,6 +222,27 @@ def _draw_due(rng: Random, actors: list[str], *, is_leased: bool) -> Due:
     )
 
 
+def _leave_more(
+    rng: Random, edges: list[Transition], states: dict[int, str], leased: int | None
+) -> list[Transition]:
+    """Let some edges leave more states: none that takes the lease, and no two between the same states."""
+    taken = {(source, each.target) for each in edges if not each.by_name for source in each.sources}
+    made = []
+    for each in edges:
+        free = [
+            state
+            for state in states
+            if state not in (each.source, each.target) and (each.by_name or (state, each.target) not in taken)
+        ]
+        if each.target == leased or not free or rng.random() >= 0.3:
+            made.append(each)
+            continue
+        others = rng.sample(free, rng.randint(1, min(2, len(free))))
+        taken |= set() if each.by_name else {(state, each.target) for state in others}
+        made.append(replace(each, others=frozenset(others)))
+    return made
+
+
 def _give_up(rng: Random, edges: list[Transition]) -> list[Transition]:
     """Let some edges give up by another: one that leaves the same state, or the state they lead to."""
     made = []
@@ -214,7 +250,7 @@ def _give_up(rng: Random, edges: list[Transition]) -> list[Transition]:
         ends = [
             other.name
             for other in edges
-            if other.name != each.name and other.source in (each.source, each.target)
+            if other.name != each.name and (each.target in other.sources or each.sources <= other.sources)
         ]
         if ends and rng.random() < 0.3:
             less = "spared" if rng.random() < 0.3 else None

@@ -48,7 +48,7 @@ class _Writer:
         assert lifecycle.record is not None
         self._lifecycle, self._record = lifecycle, lifecycle.record
         self._placed = read_placement(lifecycle)
-        self._edges = (*lifecycle.edges.values(), *lifecycle.by_name)
+        self._edges = tuple(lifecycle.transitions.values())
         self._changes: tuple[Transition | Update, ...] = (*self._edges, *lifecycle.updates.values())
         self._compared = self._find_compared()
         self._counted = self._find_counted()
@@ -127,7 +127,7 @@ class _Writer:
         found |= {self._lifecycle.revision} if self._lifecycle.revision else set()
         for edge in self._edges:
             found |= {edge.increment} if edge.increment else set()
-            found |= {edge.backoff.count} if edge.backoff else set()
+            found |= {edge.backoff.count} if edge.backoff and edge.backoff.count else set()
             if edge.dead_letter:
                 found |= {each for each in (edge.dead_letter.count, edge.dead_letter.less) if each}
         return frozenset(found)
@@ -155,6 +155,7 @@ class _Writer:
             "stamps": [*lifecycle.creation_stamps],
         }
         create |= {"copy": dict(lifecycle.copy)} if lifecycle.copy else {}
+        create |= {"to": self._states(lifecycle.begins)} if lifecycle.begins else {}
         if lifecycle.defaults:
             create["defaults"] = {name: self._fill(fill) for name, fill in lifecycle.defaults.items()}
         if lifecycle.ceiling:
@@ -234,7 +235,7 @@ class _Writer:
 
     def _edge(self, edge: Transition) -> Data:
         found = {
-            "from": self._state(edge.source),
+            "from": self._sources(edge),
             "to": self._state(edge.target),
             **self._change(edge),
             **_given(
@@ -252,12 +253,17 @@ class _Writer:
         }
         if waits := edge.backoff:
             sources = {"base": waits.base, "max": waits.max, "times": waits.times, "jitter": waits.jitter}
-            written = {word: _source(each) for word, each in _given(sources).items()}
-            found["backoff"] = {"until": waits.until, "count": waits.count, **written}
+            written = {word: _source(each) for word, each in sources.items() if each is not None}
+            found["backoff"] = {"kind": waits.kind, "until": waits.until, **written}
+            found["backoff"] |= {"count": waits.count} if waits.count else {}
         if end := edge.dead_letter:
             needed = {"transition": end.transition, "count": end.count, "limit": _source(end.limit)}
             found["dead_letter"] = {**needed, **_given({"less": end.less})}
         return found
+
+    def _sources(self, edge: Transition) -> str | list[str]:
+        first, others = self._state(edge.source), self._states(edge.others)
+        return [first, *others] if others else first
 
     def _update(self, update: Update) -> Data:
         return {
@@ -316,9 +322,9 @@ class _Writer:
         return {**found, **_given(words)}
 
 
-def _source(name: str) -> Data:
-    """Write where a number comes from: a variable, or a field of the record."""
-    return {"env" if name.isupper() else "field": name}
+def _source(name: str | float) -> Data | float:
+    """Write where a number comes from: itself, a variable, or a field of the record."""
+    return {"env" if name.isupper() else "field": name} if isinstance(name, str) else name
 
 
 def _given(words: Data) -> Data:

@@ -55,7 +55,7 @@ def _iter_actors(lifecycle: Lifecycle) -> Iterator[str]:
 
 
 def _list_changes(lifecycle: Lifecycle) -> list[Transition | Update]:
-    return [*lifecycle.edges.values(), *lifecycle.by_name, *lifecycle.updates.values()]
+    return [*lifecycle.transitions.values(), *lifecycle.updates.values()]
 
 
 def _iter_drivers(lifecycle: Lifecycle) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _errors(lifecycles: tuple[Lifecycle, ...]) -> Data:
     reasons = {
         take.default
         for lifecycle in lifecycles
-        for edge in (*lifecycle.edges.values(), *lifecycle.by_name)
+        for edge in lifecycle.transitions.values()
         for take in edge.from_request.values()
         if take.default.isupper()
     }

@@ -86,7 +86,7 @@ def _partners(lifecycle: Lifecycle) -> tuple[Lifecycle, ...]:
     """The entities that a lifecycle names: those that hold its leases, and those whose leases it holds."""
     if lifecycle.entity == COURIER.entity:
         return (ERRAND,)
-    edges = (*lifecycle.edges.values(), *lifecycle.by_name)
+    edges = lifecycle.transitions.values()
     has_holder = bool(lifecycle.lease and lifecycle.lease.holder)
     goes_by_holder = any(due.holder_in is not None for edge in edges for due in edge.dues)
     courier = replace(COURIER, unless_holding=lifecycle.entity if has_holder else None)

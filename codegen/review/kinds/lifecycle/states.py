@@ -67,12 +67,12 @@ def _iter_state_enums(old: Spec, new: Spec) -> Iterator[tuple[str, TypePair]]:
 
 
 def _find_reachable(entity: Entity) -> set[str]:
-    reached = {entity.initial}
-    while more := {each.to for each in entity.transitions.values() if each.from_ in reached} - reached:
+    reached = {*entity.beginnings}
+    while more := {each.to for each in entity.transitions.values() if {*each.sources} & reached} - reached:
         reached |= more
     return reached
 
 
 def _find_stuck(entity: Entity) -> set[str]:
-    with_exit = {each.from_ for each in entity.transitions.values()}
+    with_exit = {state for each in entity.transitions.values() for state in each.sources}
     return _find_reachable(entity) - with_exit - set(entity.terminal)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from codegen.language.lifecycle import Creation, Deletion, Entity, Transition
 from codegen.review.difference import SpecChange, Verdict, kind
-from codegen.review.form import Path
+from codegen.review.form import Path, part_to_data
 from codegen.review.kinds.pairs import (
     format_change,
     format_value,
@@ -60,6 +60,17 @@ def find_entity_changed(old: Spec, new: Spec) -> Iterator[SpecChange]:
             )
 
 
+@kind("creation.to", "An entity may begin in other states.", Verdict.BEHAVIOUR)
+def find_creation_to(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
+        path = (*get_entity_path(name), "create", "to")
+        for state in list_gained(before.create.to, after.create.to):
+            text = f"{name} may begin in state {state}"
+            yield SpecChange(f"{name}.{state}", text, path, verdict=Verdict.WIDENS)
+        for state in list_gained(after.create.to, before.create.to):
+            yield SpecChange(f"{name}.{state}", f"{name} no longer begins in state {state}", path)
+
+
 @kind("deletion.added", "An entity can now be deleted.", Verdict.WIDENS)
 def find_deletion_added(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
@@ -94,27 +105,68 @@ def find_deletion_from(old: Spec, new: Spec) -> Iterator[SpecChange]:
 def find_transition_added(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
         for edge, row in iter_added(before.transitions, after.transitions):
-            text = f"{row.from_} -> {row.to} is added for {', '.join(row.by)} ({edge})"
+            text = f"{format_ends(row)} is added for {', '.join(row.by)} ({edge})"
             yield SpecChange(f"{name}.{edge}", text, (*get_entity_path(name), "transitions", edge))
 
 
 @kind("transition.removed", "An entity lacks a transition.", Verdict.BEHAVIOUR)
 def find_transition_removed(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
+        merged = _find_merged(before, after)
         for edge, row in iter_added(after.transitions, before.transitions):
-            text = f"{row.from_} -> {row.to} is removed ({edge})"
+            if edge in merged:
+                continue
+            text = f"{format_ends(row)} is removed ({edge})"
             yield SpecChange(f"{name}.{edge}", text, (*get_entity_path(name), "transitions", edge))
+
+
+@kind("transition.merged", "A transition is a part of another one with the same words.", Verdict.COMPATIBLE)
+def find_transition_merged(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
+        for edge, other in _find_merged(before, after).items():
+            text = f"{format_ends(before.transitions[edge])} is called {other} now ({edge})"
+            paths = [(*get_entity_path(name), "transitions", edge)]
+            if other in before.transitions:
+                paths.append((*get_entity_path(name), "transitions", other, "from"))
+            yield SpecChange(f"{name}.{edge}", text, *paths)
+
+
+def _find_merged(before: Entity, after: Entity) -> dict[str, str]:
+    """Find the transitions that are gone and whose sources another one has, with words that are the same."""
+    found: dict[str, str] = {}
+    for name, row in iter_added(after.transitions, before.transitions):
+        for other, wider in after.transitions.items():
+            if {*row.sources} < {*wider.sources} and _list_words(row) == _list_words(wider):
+                found[name] = other
+    return found
+
+
+def _list_words(row: Transition) -> dict[str, object]:
+    return {key: value for key, value in part_to_data(row).items() if key not in ("from", "trigger")}
 
 
 @kind("transition.moved", "A transition has another source or target state.", Verdict.BEHAVIOUR)
 def find_transition_moved(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    merging = {*_list_only_merging(old, new)}
     for edge in iter_edge_pairs(old, new):
         if isinstance(edge.before, Transition) and isinstance(edge.after, Transition):
-            was = f"{edge.before.from_} -> {edge.before.to}"
-            now = f"{edge.after.from_} -> {edge.after.to}"
-            if was != now:
-                ends = (*edge.path, "from"), (*edge.path, "to")
-                yield SpecChange(edge.name, f"{edge.name}: {was} becomes {now}", *ends)
+            was, now = format_ends(edge.before), format_ends(edge.after)
+            if was == now or edge.name in merging:
+                continue
+            ends = (*edge.path, "from"), (*edge.path, "to")
+            is_wider = edge.before.to == edge.after.to and {*edge.before.sources} < {*edge.after.sources}
+            verdict = Verdict.WIDENS if is_wider else None
+            yield SpecChange(edge.name, f"{edge.name}: {was} becomes {now}", *ends, verdict=verdict)
+
+
+def _list_only_merging(old: Spec, new: Spec) -> Iterator[str]:
+    """List the transitions whose further sources are those of others that have become a part of them."""
+    for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities):
+        merged = _find_merged(before, after)
+        for edge, was, now in iter_common(before.transitions, after.transitions):
+            parts = [before.transitions[other] for other, into in merged.items() if into == edge]
+            if parts and {*now.sources} == {state for row in (was, *parts) for state in row.sources}:
+                yield f"{name}.{edge}"
 
 
 @kind("actor.added", "One more principal may create, delete or change an entity.", Verdict.WIDENS)
@@ -193,6 +245,11 @@ def _compare_entries(old: Spec, new: Spec, word: str) -> Iterator[SpecChange]:
                 yield SpecChange(f"{edge.name} {name}", text, (*edge.path, word, name))
 
 
+def format_ends(row: Transition) -> str:
+    """Format the states of an edge; the order of several sources has no meaning."""
+    return f"{', '.join(sorted(row.sources))} -> {row.to}"
+
+
 def get_entity_path(name: str) -> Path:
     """Get the path of an entity."""
     return ("lifecycle", "entities", name)
@@ -212,4 +269,4 @@ def _iter_entity_edges(name: str, before: Entity, after: Entity) -> Iterator[Edg
             f"{name}.delete", f"the deletion of {name}", before.delete, after.delete, (*at, "delete")
         )
     for edge, was, now in iter_common(before.transitions, after.transitions):
-        yield EdgePair(f"{name}.{edge}", f"{now.from_} -> {now.to}", was, now, (*at, "transitions", edge))
+        yield EdgePair(f"{name}.{edge}", format_ends(now), was, now, (*at, "transitions", edge))

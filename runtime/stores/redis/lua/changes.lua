@@ -19,7 +19,7 @@ function M.change(key, edges, owner, fence, has_proof, given, is_final, new_owne
       entities[key] = nil
       return {'state', source}
     end
-    if has_proof and L.has_lease and each.sources[L.lease.state] then
+    if has_proof and L.has_lease and M.is_of_lease(each, record) then
       local problem = M.lease_problem(record, owner, fence)
       if problem then
         entities[key] = nil

@@ -25,7 +25,7 @@ end
 -- Makes the first record of an entity: state, stamps and what is over already are the store's.
 function M.complete_new(entity, moment)
   local record = entity.record
-  M.set_own(entity, L.status, L.initial)
+  if not (L.has_begins and L.begins[record[L.status] or '']) then M.set_own(entity, L.status, L.initial) end
   M.set_own(entity, L.sequence, '1')
   local ahead = nil
   if L.not_before then
@@ -59,7 +59,7 @@ function M.write_new_hash(entity)
   redis.call('HSET', entity.hash, unpack(fields))
 end
 
-function M.write_new(entity, taken, moment)
+function M.write_new(entity, taken, moment, first)
   local key, record = entity.key, entity.record
   if L.takes_edges then
     entity.own = M.find_own(entity)
@@ -70,10 +70,10 @@ function M.write_new(entity, taken, moment)
     if record[name] and record[name] ~= '' then M.keep_unique(name, record[name], key) end
   end
   if L.outbox then
-    redis.call('XADD', L.outbox, '*', 'entity', L.name, 'key', key, 'sequence', '1', 'to', L.initial, 'at',
+    redis.call('XADD', L.outbox, '*', 'entity', L.name, 'key', key, 'sequence', '1', 'to', first, 'at',
         M.text(moment), 'actor', args.actor, 'trace', M.trace_of(record))
   else
-    M.write_line(key, {'1', 'create', '', L.initial, args.actor, M.text(moment), M.fence_of(record), '', '',
+    M.write_line(key, {'1', 'create', '', first, args.actor, M.text(moment), M.fence_of(record), '', '',
         M.trace_of(record)})
   end
   if L.counts_creation then
@@ -147,12 +147,12 @@ function M.plan_creation()
         M.set_own(entity, '.turn', M.text(math.min(latest - math.floor(now / 1000) * 1000, 999)))
       end
       M.complete_new(entity, now)
-      local taken, refused = nil, nil
+      local first, taken, refused = record[L.status], nil, nil
       if L.takes_edges then
         taken, refused = M.begin(entity)
         if not taken then return {{'refused', refused}} end
       end
-      planned[n] = {'new', key, entity, taken, now}
+      planned[n] = {'new', key, entity, taken, now, first}
       keys[key] = true
       for _, each in ipairs(L.unique_names) do
         if record[each] and record[each] ~= '' then ahead[each .. '|' .. record[each]] = key end
@@ -180,7 +180,7 @@ function M.write_planned(planned)
   for n, each in ipairs(planned) do
     answers[n] = each
     if each[1] == 'new' then
-      M.write_new(each[3], each[4], each[5])
+      M.write_new(each[3], each[4], each[5], each[6])
       answers[n] = {'done', M.text(each[5]), L.has_lease and M.free_place(each[3].record) or ''}
       if L.takes_edges then
         M.add_record(each[3].record)

@@ -26,6 +26,7 @@ function M.is_due(clock, record)
     local at = M.moment_at(record, clock.at)
     return at ~= nil and at + clock.delay < now
   end
+  if record[L.status] ~= L.lease.state then return false end
   local state = M.holder_state(record)
   return state == nil or state == clock.holder_in
 end

@@ -146,7 +146,7 @@ end
 
 -- Changes of a kind go into the outbox together, unless they are too large for one entry.
 function M.tell(edge, actor, columns, change)
-  local name = edge.name .. '|' .. actor
+  local name = edge.name .. '|' .. edge.source .. '|' .. actor
   local kind, row = kinds[name], cjson.encode(change)
   if not kind then
     kind = {from = edge.source, to = edge.target, actor = actor, columns = columns, rows = {}, size = 0}
@@ -340,13 +340,14 @@ function M.prepare(entity)
   end
 end
 
--- What was done, for the audit: of each change its name, key, owner, fence, trace, actor and age, one behind the other.
+-- What was done, for the audit: of each change its name, key, owner, fence, trace and actor, one behind the other,
+-- and last the age of an update by the clock, or the state that an edge has left which leaves several.
 local done = {}
 
-function M.note_done(name, key, owner, fence, trace, actor, age)
+function M.note_done(name, key, owner, fence, trace, actor, more)
   local n = #done
   done[n + 1], done[n + 2], done[n + 3], done[n + 4] = name, key, owner or '', fence or ''
-  done[n + 5], done[n + 6], done[n + 7] = trace or '', actor or '', age or ''
+  done[n + 5], done[n + 6], done[n + 7] = trace or '', actor or '', more or ''
 end
 
 -- Unique values.
@@ -466,15 +467,18 @@ function M.take(entity, change, given, owner, is_final, taken)
   if change.is_update then
     M.after_update(entity, change, given)
     taken[#taken + 1] = {change, '', ''}
-  elseif not ending then
-    M.step(entity, change, given, owner, taken)
-  elseif M.change_of(ending.name).source == change.source then
+    return
+  end
+  local edge, last = M.taken_from(change, record[L.status]), ending and M.change_of(ending.name)
+  if not ending then
+    M.step(entity, edge, given, owner, taken)
+  elseif last.sources[edge.source] then
     local is_over = is_final or M.is_exhausted(ending, record, change.increment ~= ending.count_name)
-    M.step(entity, is_over and M.change_of(ending.name) or change, given, owner, taken)
+    M.step(entity, is_over and M.taken_from(last, edge.source) or edge, given, owner, taken)
   else
-    M.step(entity, change, given, owner, taken)
+    M.step(entity, edge, given, owner, taken)
     if is_final or M.is_exhausted(ending, record, true) then
-      M.step(entity, M.change_of(ending.name), given, owner, taken)
+      M.step(entity, M.taken_from(last, edge.target), given, owner, taken)
     end
   end
 end
@@ -490,7 +494,7 @@ function M.note_changes(entity, taken, actor, noted_actor, given, age)
     end
     local is_leased = L.has_lease and (change.source == L.lease.state or change.target == L.lease.state)
     M.note_done(change.name, entity.key, is_leased and owner, is_leased and M.fence_of(record),
-        L.trace and record[L.trace], noted_actor, change.is_update and age)
+        L.trace and record[L.trace], noted_actor, change.is_update and age or change.has_others and change.source)
   end
 end
 

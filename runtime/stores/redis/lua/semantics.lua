@@ -77,8 +77,9 @@ function M.microseconds(seconds)
   return math.floor(seconds * 1000000)
 end
 
--- A number of the record by its path, or that of a variable.
+-- A number of the record by its path, that of a variable, or itself.
 function M.number(record, path)
+  if path.number then return path.number end
   if path.variable then
     if L.has_overrides then
       local own = L.overrides.values[M.value(record, L.overrides.by) or '']
@@ -93,7 +94,7 @@ end
 
 function M.seconds_of(record, path)
   local found = M.number(record, path)
-  return path.variable and found or found / 1000
+  return path.field and found / 1000 or found
 end
 
 -- May it be taken.
@@ -118,6 +119,19 @@ end
 
 function M.applies(change, record)
   return change.sources[record[L.status]] and M.fits(change, record)
+end
+
+-- The same edge as it is taken out of one of the states that it leaves.
+function M.taken_from(edge, state)
+  if not edge.has_others or edge.source == state then return edge end
+  return setmetatable({source = state}, {__index = edge})
+end
+
+-- Whether a change of a record is one of its lease, so that a proof that is given is compared.
+function M.is_of_lease(change, record)
+  local lease = L.lease
+  if not lease or not change.sources[lease.state] then return false end
+  return change.is_update or record[L.status] == lease.state
 end
 
 function M.is_expired(record)
@@ -177,13 +191,20 @@ function M.lease_writes(edge, record, owner, moment)
   end
 end
 
-function M.backoff_s(edge, record)
+-- How many times as long as its base a backoff is.
+function M.growth(edge, record)
   local backoff = edge.backoff
+  if backoff.kind == 'constant' or not backoff.count then return 1 end
   local failures = tonumber(M.value(record, backoff.count) or 0)
   if edge.increment ~= backoff.count then failures = math.max(failures - 1, 0) end
-  local most = M.seconds_of(record, backoff.max)
-  local power = (backoff.times and M.number(record, backoff.times) or 2) ^ math.min(failures, 1024)
-  local wait = power == math.huge and most or math.min(M.seconds_of(record, backoff.base) * power, most)
+  if backoff.kind == 'linear' then return failures + 1 end
+  return (backoff.times and M.number(record, backoff.times) or 2) ^ math.min(failures, 1024)
+end
+
+function M.backoff_s(edge, record)
+  local backoff, growth = edge.backoff, M.growth(edge, record)
+  local most = backoff.max and M.seconds_of(record, backoff.max) or L.longest_wait_s
+  local wait = growth == math.huge and most or math.min(M.seconds_of(record, backoff.base) * growth, most)
   local jitter = backoff.jitter and M.number(record, backoff.jitter) or 0
   if jitter ~= 0 then
     local chance = L.is_virtual and args.chance or math.random()

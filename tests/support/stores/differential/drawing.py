@@ -209,6 +209,7 @@ class _Drawer:
         rng, kind = self.rng, self.lifecycle.record
         assert kind is not None
         wished = {
+            "state": rng.choice([0, 0, *self.lifecycle.states]),
             "ticket": rng.choice([None, "", *self.tickets]),
             "rank": rng.randint(1, 3),
             "urgency": rng.randint(1, 2),

@@ -283,7 +283,9 @@ class Inspect(NamedTuple):
         store = stores.main
         records = (await store.find(size=1000, newest_first=True)).records
         histories = [await store.history(each.key) for each in records]
-        taken = [[(entry.edge, entry.actor) for entry in each] for each in histories]
+        taken = [
+            [(entry.edge, entry.actor, entry.source, entry.target) for entry in each] for each in histories
+        ]
         counts = await store.count()
         return [*records], taken, {state: count for state, count in counts.items() if count}
 
