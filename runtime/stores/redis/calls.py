@@ -220,24 +220,25 @@ class ScriptCalls(StoreBase[Record]):
                 for key, *_ in changes:
                     self._audit_forgotten(key, call)
                 continue
-            change = self._rules.changes[name]
+            change: Change | str = self._rules.changes.get(name, name)
             if source and isinstance(change, Transition):
                 change = self._rules.taken_from(change, self._state(source))
             self._audit_kind(change, actor, changes, call, noted)
 
     def _audit_kind(
         self,
-        change: Change,
+        change: Change | str,
         actor: str,
         changes: Sequence[Sequence[Any]],
         call: Call | None,
         noted: Mapping[str, Any],
     ) -> None:
         """Count and log changes of one kind; `actor` is who drives it where that is not the caller."""
+        name = change if isinstance(change, str) else change.name
         self._measure(change, actor, len(changes))
         caller = call.caller if call is not None else ""
-        self._metrics.count_transition(self._entity, change.name, actor or caller, len(changes))
-        event, message, always = self._lines[change.name]
+        self._metrics.count_transition(self._entity, name, actor or caller, len(changes))
+        event, message, always = self._lines[name]
         if event is None or call is None or not call.log.wants(event):
             return
         shared = {"request_id": call.request_id, **always}
@@ -246,7 +247,7 @@ class ScriptCalls(StoreBase[Record]):
         shared |= {field: value for field, value in noted.items() if value}
         if actor not in ("", caller):
             shared["actor"] = actor
-        call.tell_all(event, message, shared, [self._line_of(change.name, *each) for each in changes])
+        call.tell_all(event, message, shared, [self._line_of(name, *each) for each in changes])
 
     def _line_of(
         self, name: str, key: str, owner: str, fence: str, traced: str, age: float | str
@@ -264,7 +265,7 @@ class ScriptCalls(StoreBase[Record]):
             line |= self._update_note(name, age)
         return line
 
-    def _measure(self, change: Change, actor: str, count: int) -> None:
+    def _measure(self, change: Change | str, actor: str, count: int) -> None:
         """Count what is counted beside the transitions."""
         lease = self._rules.lease
         if not isinstance(change, Transition):

@@ -70,7 +70,8 @@ def draw_setting(seed: int, number: int) -> Setting:
     if lifecycle.lease is not None and lifecycle.lease.holder is None and rng.random() < 0.2:
         lifecycle = replace(lifecycle, key_form="[a-h][0-9]+")
     if lifecycle.edges and lifecycle.lease is not None and rng.random() < 0.6:
-        lifecycle = replace(lifecycle, initial=_find_free_state(lifecycle))
+        first = _find_free_state(lifecycle)
+        lifecycle = replace(lifecycle, initial=first, begins=lifecycle.begins - {first})
     assert lifecycle.record is not None
     return Setting(lifecycle, rng.choice([0, 0, 3]), prepare_rules(lifecycle, lifecycle.record, VARIABLES))
 
