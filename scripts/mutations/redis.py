@@ -159,10 +159,6 @@ REDIS: list[Mutation] = [
         },
     ),
     *list_mutations(
-        f"{_FOLDER}/creation.py",
-        {},
-    ),
-    *list_mutations(
         f"{_FOLDER}/lua/changes.lua",
         {
             "lease.only": ("if not offers[need] then return false end", ""),

@@ -70,10 +70,6 @@ SQLITE: list[Mutation] = [
         },
     ),
     *list_mutations(
-        "codegen/templates/sqlite/guards.sql.j2",
-        {},
-    ),
-    *list_mutations(
         "runtime/stores/sqlite/claims.py",
         {
             "lease.claim_order": (
