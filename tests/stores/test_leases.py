@@ -441,6 +441,7 @@ async def test_a_lease_given_back_waits_no_more(shop: Shop) -> None:
 async def test_only_what_is_in_the_index_is_claimed(shop: Shop) -> None:
     """An index may want a field to be set."""
     index = Index(key="open", states=frozenset({WAITING}), only_if="error")
+    assert PERMIT.lease is not None
     lease = replace(PERMIT.lease, index="open")
     store = shop.store(replace(PERMIT, lease=lease, storage=kept_with(indexes={"open": index})))
     await store.create(PermitRecord(key="a"), shop.call("client"))
