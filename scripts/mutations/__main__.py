@@ -25,7 +25,7 @@ from scripts.mutations.mutation import Mutation
 from scripts.mutations.postgres import POSTGRES
 from scripts.mutations.redis import REDIS
 from scripts.mutations.report import MutationOutcome, render_table, summarize
-from scripts.mutations.semantics import SEMANTICS, SHARED, STEPS
+from scripts.mutations.semantics import NOTES, SEMANTICS, SHARED, STEPS
 from scripts.mutations.tables import JSON, MEMORY, S3, SQLITE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,10 +33,10 @@ PAGE = ROOT / "docs" / "explanation" / "decisions" / "0020-mutations-of-the-stor
 PARTS = ("runtime", "codegen", "tests", "generated", "proto", "scripts", "handlers", "spec", "pyproject.toml")
 ORACLE = ("tests/support/stores/oracle.py", "tests/support/stores/differential/drawing.py")
 OWN = {
-    "memory": [*MEMORY, *STEPS, *SHARED],
-    "json": JSON,
-    "sqlite": [*SQLITE, *STEPS],
-    "s3": S3,
+    "memory": [*MEMORY, *STEPS, *NOTES, *SHARED],
+    "json": [*JSON, *NOTES],
+    "sqlite": [*SQLITE, *STEPS, *NOTES],
+    "s3": [*S3, *NOTES],
     "redis": [*REDIS, *SHARED],
     "postgres": [*POSTGRES, *SHARED],
 }

@@ -165,6 +165,7 @@ POSTGRES: list[Mutation] = [
                 "return is_now and is_due(",
                 "return is_due(",
             ),
+            "transitions.reason": ("reason = given.get(named) if named else None", "reason = None"),
         },
     ),
 ]
