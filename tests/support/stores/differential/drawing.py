@@ -17,7 +17,7 @@ from tests.support.stores.differential import operations as ops
 from tests.support.stores.differential.operations import Operation, Oracles, ask_oracle
 from tests.support.stores.lifecycles import ALL, COURIER
 from tests.support.stores.oracle import Oracle
-from tests.support.stores.random_lifecycles import ACTORS, draw_lifecycle
+from tests.support.stores.random_lifecycles import ACTORS, AnyRecord, draw_lifecycle
 from tests.support.stores.random_lifecycles import VARIABLES as DRAWN_VARIABLES
 from tests.support.stores.records import VARIABLES as FIXED_VARIABLES
 from tests.support.stores.records import CourierRecord, Policy
@@ -71,7 +71,7 @@ def draw_setting(seed: int, number: int) -> Setting:
         lifecycle = replace(lifecycle, key_form="[a-h][0-9]+")
     if lifecycle.edges and lifecycle.lease is not None and rng.random() < 0.6:
         lifecycle = replace(lifecycle, initial=_find_free_state(lifecycle))
-    if rng.random() < 0.5:
+    if rng.random() < 0.5 and lifecycle.record is AnyRecord:
         lifecycle = _leave_out_reasons(lifecycle)
     assert lifecycle.record is not None
     return Setting(lifecycle, rng.choice([0, 0, 3]), prepare_rules(lifecycle, lifecycle.record, VARIABLES))
