@@ -24,8 +24,8 @@ import click
 from scripts.mutations.mutation import Mutation
 from scripts.mutations.postgres import POSTGRES
 from scripts.mutations.redis import REDIS
-from scripts.mutations.report import Outcome, render_table, summarize
-from scripts.mutations.semantics import SEMANTICS, SHARED, STEPS
+from scripts.mutations.report import MutationOutcome, render_table, summarize
+from scripts.mutations.semantics import NOTES, SEMANTICS, SHARED, STEPS
 from scripts.mutations.tables import JSON, MEMORY, S3, SQLITE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,10 +33,10 @@ PAGE = ROOT / "docs" / "explanation" / "decisions" / "0020-mutations-of-the-stor
 PARTS = ("runtime", "codegen", "tests", "generated", "proto", "scripts", "handlers", "spec", "pyproject.toml")
 ORACLE = ("tests/support/stores/oracle.py", "tests/support/stores/differential/drawing.py")
 OWN = {
-    "memory": [*MEMORY, *STEPS, *SHARED],
-    "json": JSON,
-    "sqlite": [*SQLITE, *STEPS],
-    "s3": S3,
+    "memory": [*MEMORY, *STEPS, *NOTES, *SHARED],
+    "json": [*JSON, *NOTES],
+    "sqlite": [*SQLITE, *STEPS, *NOTES],
+    "s3": [*S3, *NOTES],
     "redis": [*REDIS, *SHARED],
     "postgres": [*POSTGRES, *SHARED],
 }
@@ -67,7 +67,7 @@ def main(engines: Sequence[str], words: Sequence[str], own: bool, processes: int
         for mutation in (OWN if own else ENGINES)[engine]:
             if not words or mutation.word in words:
                 jobs.put(Job(engine, mutation))
-    outcomes: list[Outcome] = []
+    outcomes: list[MutationOutcome] = []
     with tempfile.TemporaryDirectory(prefix="charter-mutations-") as folder:
         workers = [
             threading.Thread(target=_work, args=(Path(folder) / str(number), jobs, outcomes))
@@ -84,7 +84,7 @@ def main(engines: Sequence[str], words: Sequence[str], own: bool, processes: int
     raise SystemExit(any(each.found in ("", "stale") for each in outcomes))
 
 
-def _work(root: Path, jobs: queue.SimpleQueue[Job], outcomes: list[Outcome]) -> None:
+def _work(root: Path, jobs: queue.SimpleQueue[Job], outcomes: list[MutationOutcome]) -> None:
     _copy(root)
     while not jobs.empty():
         try:
@@ -101,7 +101,7 @@ def _work(root: Path, jobs: queue.SimpleQueue[Job], outcomes: list[Outcome]) -> 
             found = "stale"
         finally:
             path.write_text(kept, encoding="utf-8")
-        outcomes.append(Outcome(engine, mutation.word, mutation.title, found))
+        outcomes.append(MutationOutcome(engine, mutation.word, mutation.title, found))
         print(f"{engine:8}  {mutation.word:24}  {found or 'SURVIVED':12}  {mutation.title}", flush=True)
 
 

@@ -56,8 +56,9 @@ POSTGRES: list[Mutation] = [
             "lease.keeps_owner": ("if not (lease.keeps_owner and", "if not (False and"),
             "overrides": ("if not special or overrides is None:", "if True:"),
             "backoff.until": (
-                "is_over = edge.to == state and until != entity.held_back_by",
-                "is_over = False",
+                'yield until, self.time_value(until, f"{source}.moment") if is_over',
+                "second = \"interval '1 second'\"\n"
+                '            yield until, self.time_value(until, f"{source}.moment + {second}") if is_over',
             ),
         },
     ),
@@ -107,10 +108,6 @@ POSTGRES: list[Mutation] = [
             "updates.in": ("return [*change.in_]", "return [*change.in_][:1]"),
             "transitions.from": ("return [change.from_]", "return [change.to]"),
             "delete.from": ("return [*deletion.from_] if deletion else []", "return []"),
-            "delete.unless_holding": (
-                "if change is None and entity.held_entity is not None:",
-                "if False and entity.held_entity is not None:",
-            ),
             "lease.state": ("state = quoted(other.lease.state)", "state = quoted(other.initial)"),
         },
     ),
@@ -158,8 +155,8 @@ POSTGRES: list[Mutation] = [
         },
     ),
     *list_mutations(
-        f"{_STATEMENTS}/leases/holds.sql.j2",
-        {},
+        f"{_STATEMENTS}/held.sql.j2",
+        {"delete.unless_holding": ("SELECT count(*) FROM", "SELECT 0 * count(*) FROM")},
     ),
     *list_mutations(
         "runtime/stores/postgres/steps.py",
@@ -168,6 +165,7 @@ POSTGRES: list[Mutation] = [
                 "return is_now and is_due(",
                 "return is_due(",
             ),
+            "transitions.reason": ("reason = given.get(named) if named else None", "reason = None"),
         },
     ),
 ]

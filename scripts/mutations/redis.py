@@ -159,10 +159,6 @@ REDIS: list[Mutation] = [
         },
     ),
     *list_mutations(
-        f"{_FOLDER}/creation.py",
-        {},
-    ),
-    *list_mutations(
         f"{_FOLDER}/lua/changes.lua",
         {
             "lease.only": ("if not offers[need] then return false end", ""),
@@ -216,16 +212,16 @@ REDIS: list[Mutation] = [
                 "for _, number in ipairs(args.access or {}) do",
                 "for _, number in ipairs({}) do",
             ),
-            "due.batch": (
-                "if count >= most then break end\n      end",
-                "if count > most then break end\n      end",
-            ),
             "delete.unless_holding": ("return L.held_by_it and redis.call(", "return false and redis.call("),
         },
     ),
     *list_mutations(
         f"{_FOLDER}/lua/maintenance.lua",
         {
+            "due.batch": (
+                "M.run_clock(L.clocks[each[1]](), each[2])",
+                "M.run_clock(L.clocks[each[1]](), 500)",
+            ),
             "delete.from": (
                 "if state ~= args.expected or not L.deletable[state] then",
                 "if state ~= args.expected then",

@@ -11,7 +11,7 @@ BEGIN, END = "<!-- mutations -->", "<!-- end of mutations -->"
 _MARKS = {"differential": "d", "contract": "c", "": "**no**", "stale": "stale"}
 
 
-class Outcome(NamedTuple):
+class MutationOutcome(NamedTuple):
     """One mutation in one engine, and the suite that found it."""
 
     engine: str
@@ -20,7 +20,7 @@ class Outcome(NamedTuple):
     found: str
 
 
-def summarize(outcomes: Sequence[Outcome]) -> Iterator[str]:
+def summarize(outcomes: Sequence[MutationOutcome]) -> Iterator[str]:
     """Count them by engine, and name those that nothing has found."""
     for engine in sorted({each.engine for each in outcomes}):
         counts = Counter(each.found for each in outcomes if each.engine == engine)
@@ -32,7 +32,7 @@ def summarize(outcomes: Sequence[Outcome]) -> Iterator[str]:
             yield f"{'not found' if not each.found else each.found}: {each.engine}, {each.word}: {each.title}"
 
 
-def render_table(page: Path, outcomes: Sequence[Outcome]) -> None:
+def render_table(page: Path, outcomes: Sequence[MutationOutcome]) -> None:
     """Write the table between its marks."""
     engines = [*dict.fromkeys(each.engine for each in outcomes)]
     cells: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))

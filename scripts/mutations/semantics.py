@@ -215,10 +215,6 @@ SHARED: list[Mutation] = [
             "create.by": ("if call.caller not in self._lifecycle.creators:", "if False:"),
             "delete.by": ("if call.caller not in self._lifecycle.deleters:", "if False:"),
             "due.by": ("own = tuple(each for each in clocks if each.due.by == call.caller)", "own = clocks"),
-            "transitions.reason": (
-                "reason = given.get(edge.reason) if edge is not None and edge.reason else None",
-                "reason = None",
-            ),
             "logged": (
                 "moved = events.TRANSITION if lifecycle.logged else None",
                 "moved = events.TRANSITION",
@@ -241,3 +237,16 @@ STEPS: list[Mutation] = [
     ),
 ]
 """The steps of memory, SQLite and the JSON files."""
+
+NOTES: list[Mutation] = [
+    *list_mutations(
+        "runtime/stores/base.py",
+        {
+            "transitions.reason": (
+                "reason = given.get(edge.reason) if edge is not None and edge.reason else None",
+                "reason = None",
+            ),
+        },
+    ),
+]
+"""What the histories of memory, SQLite, S3 and the JSON files have beside an edge and its actor."""

@@ -35,7 +35,6 @@ JSON: list[Mutation] = [
                 "-leases.claim_age(rules, record), key)\n",
             ),
             "due.at": ("is not None and at < now\n        )", "is not None and at < now - 1000\n        )"),
-            "due.batch": ("for _, key in times[:most]]", "for _, key in times[: most + 1]]"),
             "listed_by": ("return (self.rules.moment_at(record, name) or 0) if name else 0", "return 0"),
         },
     ),
@@ -53,7 +52,6 @@ SQLITE: list[Mutation] = [
                 "{{ entity.column(clock.field) }} < :before",
                 "{{ entity.column(clock.field) }} < :before - 1000000",
             ),
-            "due.batch": ("{{ key }} LIMIT :most;", "{{ key }} LIMIT :most + 1;"),
             "listed_by": ('ORDER BY {{ order ~ direction ~ ", " if order else "" }}', "ORDER BY "),
             "kept_in.unique": (
                 "WHERE {{ entity.column(each) }} = :value;",
@@ -70,10 +68,6 @@ SQLITE: list[Mutation] = [
                 "NOT IN ({{ entity.words(entity.row.delete.from_) }});",
             ),
         },
-    ),
-    *list_mutations(
-        "codegen/templates/sqlite/guards.sql.j2",
-        {},
     ),
     *list_mutations(
         "runtime/stores/sqlite/claims.py",

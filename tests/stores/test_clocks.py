@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from runtime.model.lifecycles import Due
+from runtime.model.lifecycles import Due, Update
 from runtime.stores.contract import DELETION, Transitioned
 from runtime.stores.store import GuardBreach
 from tests.support.stores.lifecycles import COURIER, ERRAND, LETTER, PARCEL, PERMIT
@@ -14,6 +14,7 @@ from tests.support.stores.records import (
     HELD,
     HIGH,
     LOW,
+    SHELVED,
     WAITING,
     CourierRecord,
     ErrandRecord,
@@ -180,3 +181,23 @@ async def test_an_access_may_take_a_lease(shop: Shop) -> None:
     assert record.token is not None
     answer = await store.delete("b", WAITING, shop.call("client"))
     assert answer == Transitioned(False, HELD)
+
+
+async def test_a_clock_drives_an_update_in_each_of_its_states(shop: Shop) -> None:
+    """It finds those of all states, the longest overdue first."""
+    note = Update(
+        name="note",
+        states=frozenset({WAITING, SHELVED}),
+        actors=frozenset({"scheduler"}),
+        sets={"error": "old"},
+        stamps=("moved_at",),
+        dues=(Due(at="moved_at", by="scheduler", every="EVERY", after="LEASE_S"),),
+    )
+    store, runner = shop.store(replace(PERMIT, updates={"note": note})), shop.call("runner")
+    await store.create(PermitRecord(key="a"), shop.call("client"))
+    (record,) = await store.claim("bob", 1, runner)
+    await store.settle(settlement(record, "give_back"), runner)
+    await store.create(PermitRecord(key="b"), shop.call("client"))
+    shop.pass_s(11)
+    assert await store.run_due("note", shop.call("scheduler")) == 2
+    assert [(await store.get(key)).error for key in ("a", "b")] == ["old", "old"]

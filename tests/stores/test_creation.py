@@ -228,3 +228,15 @@ async def test_an_edge_that_does_not_apply_creates_nothing(shop: Shop) -> None:
     with pytest.raises(GuardBreach, match="has no transition fly"):
         await store.create(ErrandRecord(key="a"), client, then=["fly"])
     assert (await store.count())[WAITING] == 0
+
+
+async def test_a_value_is_remembered_again_where_a_clock_steps_back() -> None:
+    """That it was looked for when it was not remembered any more changes nothing in memory."""
+    shop = Shop("memory")
+    store, client = shop.store(ERRAND), shop.call("client")
+    await store.create(ErrandRecord(key="a", ticket="t"), client)
+    shop.pass_s(60)
+    with pytest.raises(GuardBreach):
+        await store.create(ErrandRecord(key="a", ticket="t"), client)
+    shop.pass_s(-1)
+    assert not (await store.create(ErrandRecord(key="b", ticket="t"), client)).is_new

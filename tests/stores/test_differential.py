@@ -22,7 +22,7 @@ SEQUENCES = 25
 SELDOM = {"s3": 40} if DEEP else {"postgres": 4, "s3": 40}
 """Engines that get one of so many lifecycles: a request to their servers takes long.
 
-The engine in S3 has all of them on a bucket in memory; `test_memory_bucket.py` compares it with the server.
+The engine in S3 has all of them on a bucket in memory, which a test of its own compares with the server.
 """
 
 

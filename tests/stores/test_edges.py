@@ -420,6 +420,15 @@ async def test_transitions_are_logged(shop: Shop) -> None:
     assert wanted.items() <= line.items() and line["fence"] == 1 and "result" not in line
 
 
+async def test_a_lifecycle_may_leave_no_lines(shop: Shop) -> None:
+    """What is changed all the time need not be logged."""
+    store, client = shop.store(replace(PERMIT, logged=False)), shop.call("client")
+    await store.create(PermitRecord(key="a"), client)
+    (record,) = await store.claim("bob", 1, shop.call("runner"))
+    await store.settle(settlement(record, "finish"), shop.call("runner"))
+    assert shop.lines.read_back("transition") == []
+
+
 async def test_writes_are_counted(shop: Shop) -> None:
     """Once for each write: a creation, a step of any number of edges, a renewal, an update."""
     store, runner = shop.store(LETTER), shop.call("runner")

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from runtime.model.lifecycles import Backoff, Take, Update
+from runtime.model.lifecycles import Backoff, Index, Take, Update
 from runtime.stores.contract import LeaseProof, LeaseSettlement, Transitioned
 from runtime.stores.store import GuardBreach
 from tests.support.stores.engine_time import in_time_of_engine, tick_s
 from tests.support.stores.engines import BY_CREATION, ENGINES, claims_by_creation
-from tests.support.stores.lifecycles import COURIER, ERRAND, LETTER, PARCEL, PERMIT
+from tests.support.stores.lifecycles import COURIER, ERRAND, LETTER, PARCEL, PERMIT, kept_with
 from tests.support.stores.records import (
     DONE,
     HELD,
@@ -411,3 +411,39 @@ async def test_a_claim_waits_with_the_chance_of_its_world(shop: Shop) -> None:
     await store.create(LetterRecord(key="a", policy=Policy(jitter=0.5)), shop.call("client"))
     (record,) = await store.claim("bob", 1, shop.call("runner"))
     assert record.ready_at == shop.now(1.5)
+
+
+async def test_a_settlement_keeps_what_there_is_first(shop: Shop) -> None:
+    """Also where the engine has one statement for it."""
+    keep = {"error": Take("error", keep_first=True)}
+    edges = {
+        ends: replace(each, from_request=keep) if each.name == "finish" else each
+        for ends, each in PERMIT.edges.items()
+    }
+    store, runner = shop.store(replace(PERMIT, edges=edges)), shop.call("runner")
+    for key in ("a", "b"):
+        await store.create(PermitRecord(key=key), shop.call("client"))
+    await store.update("a", error="first")
+    for record in await store.claim("bob", 2, runner):
+        await store.settle(settlement(record, "finish", error="second"), runner)
+    assert [(await store.get(key)).error for key in ("a", "b")] == ["first", "second"]
+
+
+async def test_a_lease_given_back_waits_no_more(shop: Shop) -> None:
+    """The time of a wait that an edge ends is now, and not unset."""
+    store, runner = shop.store(PERMIT), shop.call("runner")
+    await store.create(PermitRecord(key="a"), shop.call("client"))
+    (record,) = await store.claim("bob", 1, runner)
+    await store.settle(settlement(record, "give_back"), runner)
+    assert (await store.get("a")).wait_until == shop.now()
+
+
+async def test_only_what_is_in_the_index_is_claimed(shop: Shop) -> None:
+    """An index may want a field to be set."""
+    index = Index(key="open", states=frozenset({WAITING}), only_if="error")
+    assert PERMIT.lease is not None
+    lease = replace(PERMIT.lease, index="open")
+    store = shop.store(replace(PERMIT, lease=lease, storage=kept_with(indexes={"open": index})))
+    await store.create(PermitRecord(key="a"), shop.call("client"))
+    await store.create(PermitRecord(key="b", error="stuck"), shop.call("client"))
+    assert keys(await store.claim("bob", 5, shop.call("runner"))) == ["b"]

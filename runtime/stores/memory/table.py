@@ -117,7 +117,6 @@ class MemoryTable:
             key, until = found
             if until is None or until > now:
                 return self.records[key]
-            del self._unique[pair]
         return None
 
     def forget(self, now: int) -> None:

@@ -143,6 +143,8 @@ class PostgresContext(StoreBase[Record]):
         lifecycle, lease = self._lifecycle, self._rules.lease
         assert lease is not None
         self._metrics.count_transition(self._entity, edge.name, call.caller, len(held))
+        if not lifecycle.logged:
+            return
         shared = {
             "entity": self._entity,
             "transition": edge.name,

@@ -135,7 +135,7 @@ def _draw_index(rng: Random, states: dict[int, str]) -> Index:
         key="q:{rank}",
         states=frozenset(rng.sample(sorted(states), rng.randint(2, len(states)))),
         only_unless="until" if rng.random() < 0.5 else None,
-        only_if="kind" if rng.random() < 0.2 else None,
+        only_if="ticket" if rng.random() < 0.2 else None,
     )
 
 
