@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import orjson
+
 from runtime.call.context import Call
 from runtime.model.lifecycles import Lifecycle, Transition, Update
 from runtime.model.system import System
@@ -15,11 +17,11 @@ from runtime.stores.base import StoreBase
 from runtime.stores.contract import NOTHING, HistoryEntry, Record
 from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.redis.codec import HashCodec, NewRecords, decode_json
-from runtime.stores.redis.connection.client import Full, RedisClient, RedisUnavailable
+from runtime.stores.redis.connection.client import Full, RedisClient, RedisUnavailable, ScriptCall
 from runtime.stores.redis.layout import KeyLayout, words_of
 from runtime.stores.redis.lua_table import LuaTable
 from runtime.stores.redis.metrics.measures import RedisMeasures
-from runtime.stores.redis.scripts import ScriptCall, Scripts
+from runtime.stores.redis.scripts import Scripts
 from runtime.stores.semantics.clocks import is_in_force
 from runtime.stores.semantics.rules import Change
 from runtime.stores.store import Unstorable
@@ -146,8 +148,17 @@ class ScriptCalls(StoreBase[Record]):
     def _call_script(
         self, operation: str, arguments: Mapping[str, Any], keys: Sequence[str] = _NO_KEYS, *more: Any
     ) -> ScriptCall:
+        """Make a call of an operation. The script knows all other keys by the prefix, and needs none of them.
+
+        Those that are given tell a cluster where it belongs, and that all of them are in one slot.
+        """
+        try:
+            encoded = orjson.dumps(arguments)
+        except TypeError:
+            raise Unstorable("a text has half a surrogate pair, which the store cannot hold") from None
+        text, digest = self._scripts[operation]
         named = [self._layout.clock, *map(self._hash, keys)]
-        return self._scripts.call(operation, arguments, named, more)
+        return ScriptCall(text, digest, len(named), (*named, encoded, *more))
 
     async def _run(
         self,

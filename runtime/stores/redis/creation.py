@@ -13,9 +13,9 @@ from runtime.stores.batch import Batch
 from runtime.stores.contract import CREATION, NOTHING, Compare, CreateResult, Record
 from runtime.stores.redis.calls import ScriptCalls
 from runtime.stores.redis.codec import decode_json
-from runtime.stores.redis.connection.client import RedisUnavailable, refusal
+from runtime.stores.redis.connection.client import RedisUnavailable, ScriptCall, refusal
 from runtime.stores.redis.connection.pipelined_connection import ReplyError
-from runtime.stores.redis.scripts import CREATE_AND_TAKE, ScriptCall
+from runtime.stores.redis.scripts import CREATE_AND_TAKE
 from runtime.stores.semantics.creation import created
 from runtime.stores.store import GuardBreach, Unstorable
 

@@ -163,7 +163,7 @@ class KeyLayout:
             return self._held_pattern(self._lifecycles[other])
         return self.pattern(f"{self._scope(self.lifecycle)}{other}:held:{{owner}}")
 
-    @property
+    @cached_property
     def holder(self) -> Lifecycle | None:
         """The lifecycle of those who have leases, where they are entities."""
         lease = self.rules.lease

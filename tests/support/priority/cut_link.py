@@ -6,8 +6,8 @@ import asyncio
 
 from tests.support.priority.slow_link import SlowLink
 
-_CLAIMED = b'"status":"executing"'
-"""In an answer, the state of a task that was just claimed."""
+_CLAIMED = b"$2\r\n[]\r\n$9\r\nexecuting\r\n"
+"""In an answer, the needs and the state of a task that was just claimed: values come without names."""
 
 
 class CutLink(SlowLink):

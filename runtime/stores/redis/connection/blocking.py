@@ -23,6 +23,7 @@ from runtime.stores.redis.connection.client import (
     PATIENCE_S,
     RedisClient,
     RedisUnavailable,
+    ScriptCall,
 )
 from runtime.stores.redis.connection.pipelined_connection import (
     COMMAND_S,
@@ -34,7 +35,6 @@ from runtime.stores.redis.connection.pipelined_connection import (
     answers_reader,
     introduced,
 )
-from runtime.stores.redis.scripts import ScriptCall
 
 _READ = 1 << 16
 _LOOK_S = 0.0002

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
+from importlib.resources import files
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis.asyncio
 from redis.exceptions import RedisError
@@ -21,7 +24,6 @@ from runtime.stores.redis.connection.pipelined_connection import (
     ReplyError,
     connected,
 )
-from runtime.stores.redis.scripts import ScriptCall, make_reading_call
 
 PATIENCE_S = 1.0
 """For how long a server that is away, loading or not the master any more is asked again."""
@@ -49,6 +51,30 @@ _CODE = re.compile(
 
 NOT_CONNECTED = (OSError, TimeoutError, RedisConnectionLost, RedisError, ReplyError)
 """What an attempt to connect can fail with."""
+
+
+def compute_digest(text: str) -> str:
+    """Compute the name that the server has for a script."""
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+class ScriptCall(NamedTuple):
+    """One call: the script, how many keys it has, and the keys and arguments."""
+
+    text: str
+    digest: str
+    keys: int
+    handed: Sequence[Any]
+    reads: bool = False
+    """Whether it changes nothing."""
+
+    def by_digest(self) -> tuple[Any, ...]:
+        """Return the command that takes the script from the cache of the server."""
+        return ("EVALSHA", self.digest, self.keys, *self.handed)
+
+    def in_full(self) -> tuple[Any, ...]:
+        """Return the command that brings the script along."""
+        return ("EVAL", self.text, self.keys, *self.handed)
 
 
 class RedisUnavailable(Exception):
@@ -164,7 +190,7 @@ class RedisClient:
 
     async def ask_at_once(self, *commands: Command) -> list[Any]:
         """The same, all of one moment: no change of anybody else comes in between."""
-        (answers,) = await self.evaluate([make_reading_call(commands)], repeatable=True)
+        (answers,) = await self.evaluate([_make_reading_call(commands)], repeatable=True)
         return list(answers)
 
     async def listen(self, told: Callable[[Any], None]) -> PipelinedConnection:
@@ -233,6 +259,19 @@ class RedisClient:
         """Goes to the node of a cluster that has our keys; their prefix keeps them together."""
         host, _, port = answer.rpartition(" ")[2].rpartition(":")
         self._address = replace(self._address, host=host or self._address.host, port=int(port))
+
+
+def _make_reading_call(commands: Sequence[Sequence[Any]]) -> ScriptCall:
+    """Make a call that reads what commands read, the key of each of which is its second word."""
+    keys = [command[1] for command in commands if len(command) > 1]
+    words = [word for command in commands for word in (len(command), *command)]
+    return ScriptCall(*_read_reader(), len(keys), [*keys, *words], reads=True)
+
+
+@cache
+def _read_reader() -> tuple[str, str]:
+    text = files("runtime.stores.redis").joinpath("lua", "read_at_once.lua").read_text(encoding="utf-8")
+    return text, compute_digest(text)
 
 
 def _given(answers: list[Any]) -> list[Any]:

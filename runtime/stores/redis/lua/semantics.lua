@@ -1,6 +1,6 @@
 -- The meaning of a lifecycle inside Redis: `runtime/stores/semantics`, function by function.
 --
--- `L` has the constants of one lifecycle, see `lua_assembly.py`; `record` is an entity as its hash has it:
+-- `L` has the constants of one lifecycle, see `scripts.py`; `record` is an entity as its hash has it:
 -- every value is a text, and a field that is unset is not there. A moment is a number of microseconds.
 
 local args = cjson.decode(ARGV[1])
