@@ -370,6 +370,11 @@ class Entity(Part):
     terminal: tuple[UpperName, ...] = Field(
         description="States that no transition leaves; an empty list where there is none."
     )
+    resting: tuple[UpperName, ...] = Field(
+        default=(),
+        description="States that are not terminal and that an entity leaves only by a request: no clock "
+        "drives a transition out of them, and no lease is taken there. `charter … --watch` ends in them.",
+    )
     failed: tuple[UpperName, ...] = Field(
         default=(),
         description="States that count as failures, in which `charter … --watch` ends with exit code 4; "

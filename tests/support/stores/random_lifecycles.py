@@ -108,6 +108,7 @@ def draw_lifecycle(rng: Random) -> Lifecycle:
         "initial": initial,
         "begins": begins,
         "terminal": frozenset(states) - left,
+        "resting": _find_resting(rng, edges, left, leased),
         "creators": frozenset({"client"}),
         "creation_stamps": ("made_at", "moved_at"),
         "listed_by": rng.choice(["made_at", "moved_at", "marked_ms", None]),
@@ -130,6 +131,12 @@ def draw_lifecycle(rng: Random) -> Lifecycle:
         words["deletion_due"] = Due(at="moved_at", by="reaper", every="EVERY", after="LONG_S")
     words["logged"] = rng.random() < 0.8
     return lifecycle("thing", AnyRecord, edges, **words)
+
+
+def _find_resting(rng: Random, edges: list[Transition], left: set[int], leased: int | None) -> frozenset[int]:
+    """Some of the states that nothing leaves of itself."""
+    moving = {state for each in edges if each.dues or each.target == leased for state in each.sources}
+    return frozenset(state for state in left - moving - {leased} if rng.random() < 0.7)
 
 
 def _draw_index(rng: Random, states: dict[int, str]) -> Index:
