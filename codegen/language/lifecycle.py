@@ -253,7 +253,8 @@ class Transition(Part):
         default={}, description="Record fields, numbers, that grow by a factor."
     )
     increment: LowerName | None = Field(
-        default=None, description="Record field, a number, that is incremented."
+        default=None,
+        description="Record field, a number, that is incremented; `sets` elsewhere lets it begin anew.",
     )
     backoff: Backoff | None = Field(
         default=None, description="Backoff in the target state; without it the entity is free at once."

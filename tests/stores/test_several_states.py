@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from runtime.model.lifecycles import DeadLetter, Due, Lifecycle, Transition
+from runtime.model.lifecycles import DeadLetter, Due
 from runtime.stores.contract import LeaseProof, Transitioned
 from runtime.stores.store import GuardBreach
-from tests.support.stores.lifecycles import LETTER, PERMIT, edge, kept_with
+from tests.support.stores.lifecycles import LETTER, PERMIT, edge, kept_with, with_edges
 from tests.support.stores.records import (
     DEAD,
     DONE,
@@ -20,14 +20,6 @@ from tests.support.stores.records import (
     PermitRecord,
 )
 from tests.support.stores.shop import Shop, proof, refused, settlement
-
-
-def with_edges(lifecycle: Lifecycle, *edges: Transition) -> Lifecycle:
-    """A lifecycle with further edges, or with others of the same names."""
-    names = {each.name for each in edges}
-    kept = {ends: each for ends, each in lifecycle.edges.items() if each.name not in names}
-    return replace(lifecycle, edges={**kept, **{(s, e.target): e for e in edges for s in e.sources}})
-
 
 LAPSE = edge(
     "lapse",
