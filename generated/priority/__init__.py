@@ -1,4 +1,4 @@
 """Priority task queue: everything that is generated from spec/priority.
 
-Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:b5126099faf90856). Do not edit; run `nox -s generate`.
 """

@@ -1,6 +1,6 @@
 """Typed clients of the services of priority, with the same protocols as handlers.
 
-Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:b5126099faf90856). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

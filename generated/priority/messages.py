@@ -1,6 +1,6 @@
 """Messages and enums of all proto files of priority.
 
-Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:b5126099faf90856). Do not edit; run `nox -s generate`.
 """
 
 from generated.priority_internal_pb2 import (

@@ -1,6 +1,6 @@
 """Storage of priority by the engines that a deployment names instead of those in its lifecycle.
 
-Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:b5126099faf90856). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

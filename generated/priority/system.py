@@ -1,6 +1,6 @@
 """All tables of priority for the engine.
 
-Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:b5126099faf90856). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="fa026860ede8b08ae9f84bdb8908b578a22e071753bccff54f791242750de724",
+    digest="b5126099faf908566e140bb02a2fff9127313d3d57cdd69464c159e3649f0dd9",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

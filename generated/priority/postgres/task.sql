@@ -1,5 +1,5 @@
 -- Every statement that the engine sends about a task of priority.
--- Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+-- Generated from spec/priority (sha256:b5126099faf90856). Do not edit; run `nox -s generate`.
 --
 -- The line above each statement has its name and what it takes, in order. Names in capitals are variables of
 -- the environment; `record_…` is a field of the record, and `given_…` is what an edge takes. Rows that are asked for by key are found by key: their state is compared by `IS TRUE`, which

@@ -1,5 +1,5 @@
 -- What the role of the service may do where another one owns the tables of priority; {service} is its name.
--- Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+-- Generated from spec/priority (sha256:b5126099faf90856). Do not edit; run `nox -s generate`.
 --
 -- It adds and moves entities and reads all there is. What never changes it cannot write, the history is written
 -- for it by triggers that run as the owner, and deleting goes through functions.

@@ -1,5 +1,5 @@
 -- What priority keeps in PostgreSQL, for a fresh database.
--- Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+-- Generated from spec/priority (sha256:b5126099faf90856). Do not edit; run `nox -s generate`.
 --
 -- The guards hold for every session, also for one that a person types in. A session of the service says who
 -- acts in the transaction-local setting app.actor; without it only edges are checked, not actors.

@@ -1,5 +1,5 @@
 -- Every statement that the engine sends about the history of a task of priority.
--- Generated from spec/priority (sha256:fa026860ede8b08a). Do not edit; run `nox -s generate`.
+-- Generated from spec/priority (sha256:b5126099faf90856). Do not edit; run `nox -s generate`.
 --
 -- The line above each statement has its name and what it takes, in order. Whatever is written comes as the text
 -- of an array for each column, with times as microseconds since the epoch.
