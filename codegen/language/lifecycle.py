@@ -261,7 +261,8 @@ class Transition(Part):
         default={}, description="Record fields, numbers, that grow by a factor."
     )
     increment: LowerName | None = Field(
-        default=None, description="Record field, a number, that is incremented."
+        default=None,
+        description="Record field, a number, that is incremented; `sets` elsewhere lets it begin anew.",
     )
     backoff: Backoff | None = Field(
         default=None, description="Backoff in the target state; without it the entity is free at once."
@@ -394,6 +395,11 @@ class Entity(Part):
     )
     terminal: tuple[UpperName, ...] = Field(
         description="States that no transition leaves; an empty list where there is none."
+    )
+    resting: tuple[UpperName, ...] = Field(
+        default=(),
+        description="States that are not terminal and that an entity leaves only by a request: no clock "
+        "drives a transition out of them, and no lease is taken there. `charter … --watch` ends in them.",
     )
     failed: tuple[UpperName, ...] = Field(
         default=(),

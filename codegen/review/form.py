@@ -37,7 +37,7 @@ UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     Creation: frozenset({"by", "stamps", "to"}),
     Deletion: frozenset({"by", "from_"}),
     Deployment: frozenset({"ingress"}),
-    Entity: frozenset({"failed", "shared_with", "terminal", "unique"}),
+    Entity: frozenset({"failed", "resting", "shared_with", "terminal", "unique"}),
     FieldRules: frozenset({"one_of", "required_unless"}),
     Freeze: frozenset({"decisions", "gate", "out_of_scope"}),
     Holder: frozenset({"in_"}),

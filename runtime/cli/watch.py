@@ -1,4 +1,4 @@
-"""Watch an entity until it is in a terminal state."""
+"""Watch an entity until it is in a terminal or resting state."""
 
 from __future__ import annotations
 
@@ -33,8 +33,16 @@ class Watch(Struct, frozen=True):
 
     @property
     def ends(self) -> frozenset[int]:
-        """The values of the field for entities in a terminal or failed state."""
-        return self._to_shown_states(self.lifecycle.terminal | self.lifecycle.failed)
+        """The values of the field for entities in a terminal or failed state, or in a resting one.
+
+        A value that is also shown for a state which an entity leaves of itself is no end.
+        """
+        lifecycle = self.lifecycle
+        ended = lifecycle.terminal | lifecycle.failed
+        moving = frozenset(lifecycle.states) - ended - lifecycle.resting
+        return self._to_shown_states(ended) | (
+            self._to_shown_states(lifecycle.resting) - self._to_shown_states(moving)
+        )
 
     def has_failed(self, answer: Message) -> bool:
         """Whether an answer shows a failed state."""

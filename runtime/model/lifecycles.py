@@ -276,6 +276,8 @@ class Lifecycle(Struct, frozen=True):
     overrides: Overrides | None = None
     begins: frozenset[int] = frozenset()
     """Further states in which an entity begins where the record of its creator has one of them."""
+    resting: frozenset[int] = frozenset()
+    """States in which it stays until somebody acts."""
     public_status: Mapping[int, int] = field(default_factory=dict)
     """What outsiders are told of each state."""
 

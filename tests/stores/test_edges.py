@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from runtime.model.lifecycles import Backoff, Lifecycle, Overrides
+from runtime.model.lifecycles import Backoff, Overrides, Update
 from runtime.stores.contract import LeaseProof, Transitioned
 from runtime.stores.store import GuardBreach, NoSuchEntity, Unstorable
-from tests.support.stores.lifecycles import COURIER, ERRAND, LETTER, PARCEL, PERMIT
+from tests.support.stores.lifecycles import COURIER, ERRAND, LETTER, PARCEL, PERMIT, with_edges
 from tests.support.stores.records import (
     DEAD,
     DONE,
@@ -208,7 +208,10 @@ async def test_a_backoff_of_the_record_has_its_factor_and_jitter(shop: Shop) -> 
 async def test_a_backoff_grows_as_its_kind_says(engine: str, backoff: Backoff, waits: list[float]) -> None:
     """By a factor, by its base or not at all; each number is one of the lifecycle or of a variable."""
     shop = Shop(engine, {**VARIABLES, "MAX_TRIES": 9})
-    store, runner = shop.store(with_backoff(PERMIT, "fail", backoff)), shop.call("runner")
+    store, runner = (
+        shop.store(with_edges(PERMIT, replace(PERMIT.transition("fail"), backoff=backoff))),
+        shop.call("runner"),
+    )
     await store.create(PermitRecord(key="a"), shop.call("client"))
     seen = []
     for _ in waits:
@@ -223,7 +226,10 @@ async def test_a_backoff_grows_as_its_kind_says(engine: str, backoff: Backoff, w
 async def test_a_backoff_of_the_record_is_linear(shop: Shop) -> None:
     """The base of each record, in milliseconds."""
     backoff = Backoff("ready_at", base="policy.base_ms", count="tries", max="policy.most_ms", kind="linear")
-    store, runner = shop.store(with_backoff(LETTER, "retry", backoff)), shop.call("runner")
+    store, runner = (
+        shop.store(with_edges(LETTER, replace(LETTER.transition("retry"), backoff=backoff))),
+        shop.call("runner"),
+    )
     policy = Policy(base_ms=500, most_ms=1200)
     await store.create(LetterRecord(key="a", limit=9, policy=policy), shop.call("client"))
     waits = []
@@ -235,13 +241,40 @@ async def test_a_backoff_of_the_record_is_linear(shop: Shop) -> None:
     assert waits == [0.5, 1.0, 1.2]
 
 
-def with_backoff(lifecycle: Lifecycle, name: str, backoff: Backoff) -> Lifecycle:
-    """A lifecycle with another backoff after an edge."""
-    edges = {
-        ends: replace(edge, backoff=backoff) if edge.name == name else edge
-        for ends, edge in lifecycle.edges.items()
-    }
-    return replace(lifecycle, edges=edges)
+async def test_a_counter_begins_anew(shop: Shop) -> None:
+    """An edge that sets it to 0 ends the row of failures: waits are short again, and nothing is given up."""
+    by_hand = {"actors": frozenset({"client"}), "dead_letter": None, "dues": ()}
+    anew = replace(PERMIT.transition("requeue"), **by_hand, sets={"tries": 0})
+    store, runner = shop.store(with_edges(PERMIT, anew)), shop.call("runner")
+    await store.create(PermitRecord(key="a"), shop.call("client"))
+    seen = []
+    for _ in range(4):
+        (record,) = await store.claim("bob", 1, runner)
+        assert await store.settle(settlement(record, "fail"), runner) == SHELVED
+        failed = await store.get("a")
+        seen.append((failed.tries, (failed.wait_until - shop.now()).total_seconds()))
+        await store.transition("a", "requeue", shop.call("client"))
+        assert (await store.get("a")).tries == 0
+    assert seen == [(1, 2.0)] * 4
+    assert (await store.get("a")).fence == 4, "claims go on being counted"
+
+
+async def test_an_update_resets_a_counter(shop: Shop) -> None:
+    """The state stays, and the next failure is the first."""
+    forgive = Update(
+        name="forgive", states=frozenset({SHELVED}), actors=frozenset({"client"}), sets={"tries": 0}
+    )
+    store, runner = shop.store(replace(PERMIT, updates={"forgive": forgive})), shop.call("runner")
+    await store.create(PermitRecord(key="a"), shop.call("client"))
+    for tries in (1, 2, 1, 2):
+        (record,) = await store.claim("bob", 1, runner)
+        assert await store.settle(settlement(record, "fail"), runner) == SHELVED
+        assert (await store.get("a")).tries == tries
+        if tries == 2:
+            assert await store.transition("a", "forgive", shop.call("client")) == Transitioned(True, SHELVED)
+            assert (await store.get("a")).tries == 0
+        shop.pass_s(60)
+        assert await store.run_due("requeue", shop.call("scheduler")) == 1
 
 
 async def test_a_wait_of_no_length_holds_nothing_back(engine: str) -> None:

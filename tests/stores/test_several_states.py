@@ -1,14 +1,14 @@
-"""Edges that leave several states, and entities that begin in one of several."""
+"""Edges that leave several states, entities that begin in one of several, and states in which they rest."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 
-from runtime.model.lifecycles import DeadLetter, Due, Lifecycle, Transition
+from runtime.model.lifecycles import DeadLetter, Due
 from runtime.stores.contract import LeaseProof, Transitioned
 from runtime.stores.store import GuardBreach
-from tests.support.stores.lifecycles import LETTER, PERMIT, edge
+from tests.support.stores.lifecycles import LETTER, PERMIT, edge, kept_with, with_edges
 from tests.support.stores.records import (
     DEAD,
     DONE,
@@ -20,14 +20,6 @@ from tests.support.stores.records import (
     PermitRecord,
 )
 from tests.support.stores.shop import Shop, proof, refused, settlement
-
-
-def with_edges(lifecycle: Lifecycle, *edges: Transition) -> Lifecycle:
-    """A lifecycle with further edges, or with others of the same names."""
-    names = {each.name for each in edges}
-    kept = {ends: each for ends, each in lifecycle.edges.items() if each.name not in names}
-    return replace(lifecycle, edges={**kept, **{(s, e.target): e for e in edges for s in e.sources}})
-
 
 LAPSE = edge(
     "lapse",
@@ -211,3 +203,23 @@ async def test_edges_of_the_creator_begin_where_the_entity_does(shop: Shop) -> N
     ]
     with pytest.raises(GuardBreach, match="does not apply"):
         await store.create(PermitRecord(key="b"), shop.call("client"), then=["requeue"])
+
+
+async def test_what_rests_stays_until_somebody_acts(engine: str) -> None:
+    """No clock and no claim moves it on, and no bound of those that have ended counts it."""
+    shop = Shop(engine, {**VARIABLES, "RETENTION_S": 10.0}, max_terminal=1)
+    resting = replace(PERMIT, resting=frozenset({SHELVED}), storage=kept_with(expires="RETENTION_S"))
+    shelve = edge("shelve", WAITING, SHELVED, "client", stamps=("moved_at",))
+    store = shop.store(with_edges(resting, shelve, edge("requeue", SHELVED, WAITING, "client")))
+    client, runner = shop.call("client"), shop.call("runner")
+    for key in "abcd":
+        await store.create(PermitRecord(key=key), client)
+    for key in "ab":
+        assert await store.transition(key, "shelve", client) == Transitioned(True, SHELVED)
+    for record in await store.claim("bob", 9, runner):
+        await store.settle(settlement(record, "finish"), runner)
+    shop.pass_s(1000)
+    assert await store.claim("bob", 9, runner) == []
+    assert [await store.get(key) is not None for key in "abcd"] == [True, True, False, False]
+    assert await store.transition("a", "requeue", client) == Transitioned(True, WAITING)
+    assert [each.key for each in await store.claim("bob", 9, runner)] == ["a"]

@@ -40,6 +40,7 @@ def _format_kind(entity: Entity, state: str) -> str:
     kinds = {
         "initial": state in entity.beginnings,
         "terminal": state in entity.terminal,
+        "resting": state in entity.resting,
         "failed": state in entity.failed_states,
     }
     return ", ".join(kind for kind, applies in kinds.items() if applies)

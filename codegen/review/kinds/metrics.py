@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from codegen.language.metrics import Counted
 from codegen.review.difference import SpecChange, Verdict, kind
+from codegen.review.kinds.lifecycle.transitions import list_merged
 from codegen.review.kinds.pairs import (
     format_change,
     iter_added,
@@ -29,11 +31,21 @@ def find_metric_removed(old: Spec, new: Spec) -> Iterator[SpecChange]:
 
 @kind("metric.changed", "A metric measures something else, or has other labels.", Verdict.BEHAVIOUR)
 def find_metric_changed(old: Spec, new: Spec) -> Iterator[SpecChange]:
+    merged = list_merged(old, new)
     for name, before, after in iter_common(old.metrics.metrics, new.metrics.metrics):
         for word, was, now in iter_changed_meanings(before, after):
-            verdict = Verdict.COMPATIBLE if word == "area" else None
+            is_same = word == "area" or (word == "counts" and _counts_the_same(was, now, merged))
+            verdict = Verdict.COMPATIBLE if is_same else None
             text = f"{name} {word}: {format_change(was, now)}"
             yield SpecChange(f"{name}.{word}", text, ("metrics", "metrics", name, word), verdict=verdict)
+
+
+def _counts_the_same(was: Counted | None, now: Counted | None, merged: Mapping[str, str]) -> bool:
+    """Whether a metric counts the same changes, some of which are a part of others now."""
+    if was is None or now is None:
+        return False
+    on = tuple(sorted({merged.get(change, change) for change in was.on}))
+    return was.model_copy(update={"on": on}) == now.model_copy(update={"on": tuple(sorted(now.on))})
 
 
 @kind("alert.added", "There is one more alert.", Verdict.COMPATIBLE)

@@ -177,6 +177,7 @@ def _iter_named_states(entity: Entity) -> Iterator[tuple[Path, str]]:
     yield ("initial",), entity.initial
     yield from ((("create", "to", index), state) for index, state in enumerate(entity.create.to))
     yield from ((("terminal", index), state) for index, state in enumerate(entity.terminal))
+    yield from ((("resting", index), state) for index, state in enumerate(entity.resting))
     yield from ((("failed", index), state) for index, state in enumerate(entity.failed))
     for index, state in enumerate(entity.delete.from_ if entity.delete else ()):
         yield ("delete", "from", index), state

@@ -122,6 +122,36 @@ def check_beginnings(spec: Spec) -> Iterator[Finding]:
 
 
 @rule(
+    "E274",
+    "A resting state is terminal, or something happens there that nobody has asked for.",
+    wrong="resting: [COOLING]\ntransitions: {serve: {from: COOLING, to: WAITING, due: {at: again_at, …}}}",
+    right="resting: [PUT_ASIDE]\ntransitions: {serve: {from: PUT_ASIDE, to: WAITING}}",
+)
+def check_resting_states(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for index, state in enumerate(entity.resting):
+            place = spec.place("lifecycle", "entities", name, "resting", index)
+            if state in entity.terminal:
+                message = f"{state} of a {name} is terminal, so that nothing more can be asked for."
+                yield Finding(place, message, "Remove it from 'resting', or from 'terminal'.")
+            elif why := _find_motion(entity, state):
+                yield Finding(
+                    place, f"A {name} does not rest in {state}: {why}.", "Remove it from 'resting'."
+                )
+
+
+def _find_motion(entity: Entity, state: str) -> str:
+    """Find what leads an entity out of a state without having been asked for; empty if nothing does."""
+    leaving = {name: edge for name, edge in entity.transitions.items() if state in edge.sources}
+    for name, edge in leaving.items():
+        if edge.dues:
+            return f"the clock drives '{name}'"
+        if entity.lease and edge.to == entity.lease.state:
+            return f"'{name}' takes the lease there"
+    return "a lease ends" if entity.lease and state == entity.lease.state else ""
+
+
+@rule(
     "E211",
     "A state that is not terminal has no way out.",
     wrong="terminal: [DONE]\ntransitions: {fail: {from: RUNNING, to: FAILED}}",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from runtime.model.lifecycles import (
     Backoff,
     Ceiling,
@@ -74,6 +76,13 @@ def _edges_by_ends(edges: list[Transition]) -> dict[tuple[int, int], Transition]
         for source in (each.source, *sorted(each.others)):
             found.setdefault((source, each.target), each)
     return found
+
+
+def with_edges(lifecycle: Lifecycle, *edges: Transition) -> Lifecycle:
+    """A lifecycle with further edges, or with others of the same names."""
+    names = {each.name for each in edges}
+    kept = {ends: each for ends, each in lifecycle.edges.items() if each.name not in names}
+    return replace(lifecycle, edges={**kept, **{(s, e.target): e for e in edges for s in e.sources}})
 
 
 def kept_with(**words: Any) -> KeptInRedis:

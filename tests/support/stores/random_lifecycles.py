@@ -106,6 +106,7 @@ def draw_lifecycle(rng: Random) -> Lifecycle:
         "initial": initial,
         "begins": begins,
         "terminal": frozenset(states) - left,
+        "resting": _find_resting(rng, edges, left, leased),
         "creators": frozenset({"client"}),
         "creation_stamps": ("made_at", "moved_at"),
         "listed_by": rng.choice(["made_at", "moved_at", "marked_ms", None]),
@@ -128,6 +129,12 @@ def draw_lifecycle(rng: Random) -> Lifecycle:
         words["deletion_due"] = Due(at="moved_at", by="reaper", every="EVERY", after="LONG_S")
     words["logged"] = rng.random() < 0.8
     return lifecycle("thing", AnyRecord, edges, **words)
+
+
+def _find_resting(rng: Random, edges: list[Transition], left: set[int], leased: int | None) -> frozenset[int]:
+    """Some of the states that nothing leaves of itself."""
+    moving = {state for each in edges if each.dues or each.target == leased for state in each.sources}
+    return frozenset(state for state in left - moving - {leased} if rng.random() < 0.7)
 
 
 def _draw_index(rng: Random, states: dict[int, str]) -> Index:
@@ -163,6 +170,8 @@ def _draw_edge(
         "increment": rng.choice(["count", "spared"]) if rng.random() < 0.4 else None,
         "reason": "text" if rng.random() < 0.2 else None,
     }
+    if words["increment"] != "count" and rng.random() < 0.15:
+        words["sets"] = {**words["sets"], "count": 0}
     if waits and rng.random() < 0.4:
         words["backoff"] = _draw_backoff(rng)
     dues = [_draw_due(rng, actors, is_leased=source == leased)] if rng.random() < 0.35 else []
@@ -278,13 +287,18 @@ def _draw_updates(rng: Random, states: dict[int, str], leased: int | None) -> di
             actors=frozenset(actors),
             where={"rank": rng.randint(1, 3)} if rng.random() < 0.3 else {},
             stamps=("marked_at",) if rng.random() < 0.5 else (),
-            sets={"rank": rng.randint(1, 3)} if rng.random() < 0.4 else {},
+            sets=_draw_sets(rng),
             from_request=_draw_takes(rng),
             clear=("until",) if rng.random() < 0.3 else (),
             fenced=is_fenced,
             dues=_draw_dues(rng, actors) if not is_fenced and rng.random() < 0.5 else (),
         )
     return updates
+
+
+def _draw_sets(rng: Random) -> dict[str, int]:
+    found = {"rank": rng.randint(1, 3)} if rng.random() < 0.4 else {}
+    return {**found, "count": 0} if rng.random() < 0.2 else found
 
 
 def _draw_lease(rng: Random, leased: int, has_index: bool) -> Lease:

@@ -174,6 +174,8 @@ class _Writer:
             # The contract suite bounds those that have ended with any lifecycle.
             "retention": "ended",
         }
+        if lifecycle.resting:
+            entity["resting"] = self._states(lifecycle.resting)
         if lifecycle.listed_by:
             entity["listed_by"] = lifecycle.listed_by
         if not lifecycle.logged:

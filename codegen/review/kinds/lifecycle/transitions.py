@@ -131,6 +131,15 @@ def find_transition_merged(old: Spec, new: Spec) -> Iterator[SpecChange]:
             yield SpecChange(f"{name}.{edge}", text, *paths)
 
 
+def list_merged(old: Spec, new: Spec) -> dict[str, str]:
+    """List the transitions that are a part of another one now, as `entity.name`, each with that one."""
+    return {
+        f"{name}.{edge}": f"{name}.{other}"
+        for name, before, after in iter_common(old.lifecycle.entities, new.lifecycle.entities)
+        for edge, other in _find_merged(before, after).items()
+    }
+
+
 def _find_merged(before: Entity, after: Entity) -> dict[str, str]:
     """Find the transitions that are gone and whose sources another one has, with words that are the same."""
     found: dict[str, str] = {}
