@@ -163,9 +163,9 @@ class EntityStore(Protocol[Record]):
 
         The store writes state, stamps, copies, fills and the fields of the lease, whatever the record brings
         along; but it may bring the state in which it begins, where `to` of the creation has that. `then` are
-        edges that the creator takes in the same step, if the entity is new; none of them needs arguments. Raises
-        the condition of role store_full where a ceiling is reached, and `GuardBreach` where another entity
-        has the key, or an edge of `then` does not apply.
+        edges that the creator takes in the same step, if the entity is new; none of them needs arguments.
+        Raises the condition of role store_full where a ceiling is reached, and `GuardBreach` where another
+        entity has the key, or an edge of `then` does not apply.
         """
         ...
 
