@@ -39,7 +39,8 @@ end
 
 -- An entity with room for all that is noted of it.
 function M.new_entity(key, hash, record, given)
-  return {key = key, hash = hash, record = record, given = given, changed = {}, places = nil, own = nil, is_dirty = false}
+  return {key = key, hash = hash, record = record, given = given, changed = {}, places = nil, own = nil,
+    is_dirty = false}
 end
 
 -- Indexes.
