@@ -15,7 +15,7 @@ from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
 from runtime.observe.metrics import Metrics
 from runtime.stores.s3.client.credentials import KeySource
-from runtime.stores.s3.client.objects import BucketPlace, Objects
+from runtime.stores.s3.client.objects import BucketLocation, Objects
 from runtime.stores.s3.layout import default_layout
 from runtime.stores.s3.store import S3Store
 from runtime.world import World
@@ -34,7 +34,7 @@ def _bucket() -> Objects:
     raw = raw_client(server)
     make_bucket(raw, _BUCKET)
     raw.close()
-    place = BucketPlace(bucket=_BUCKET, endpoint=server.url, region=REGION)
+    place = BucketLocation(bucket=_BUCKET, endpoint=server.url, region=REGION)
     return Objects(place, KeySource(server.variables))
 
 
