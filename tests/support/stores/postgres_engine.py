@@ -23,7 +23,7 @@ from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import EntityStore
 from runtime.stores.postgres import Database, PostgresStore
-from runtime.stores.postgres.statements import parsed
+from runtime.stores.postgres.statements import parse_statements
 from runtime.world import World
 from tests.support.stores.spec_text import compile_lifecycle
 
@@ -143,7 +143,7 @@ def open_place(
         text = "\n".join(postgres_files.statements(spec, entities[lifecycle.entity]))
         statements = {
             name: replace(each, text=f"/* {database.schema} */ {each.text}")
-            for name, each in parsed(_virtual(text)).items()
+            for name, each in parse_statements(_virtual(text)).items()
         }
         made = compiled.lifecycles[lifecycle.entity]
         assert made.record is not None
