@@ -153,9 +153,9 @@ def _find_undecidable(was: KeptEntity, will_be: KeptEntity) -> Iterator[str]:
         elif known.optional and not column.optional:
             yield f"{table}.{column.name} may no longer be absent: say what old rows get."
     for name in columns:
-        yield f"{table}.{name} is gone: say when nobody needs it any more."
+        yield f"{table}.{name} is gone: say when it is not needed any more."
     if was.names_edges and not will_be.names_edges:
-        yield f"{was.history}.{was.log['edge']} is gone: say when nobody needs it any more."
+        yield f"{was.history}.{was.log['edge']} is gone: say when it is not needed any more."
     for state in was.states:
         if state not in will_be.states:
             yield f"{table}: {state} is gone: say where the rows go that are in it."

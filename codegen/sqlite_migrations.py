@@ -57,9 +57,9 @@ def _find_undecidable(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]
         elif str(known) != str(column):
             yield f"{table}.{column.name} was '{known}' and becomes '{column}': the table is made anew."
     for name in columns:
-        yield f"{table}.{name} is gone: say when nobody needs it any more."
+        yield f"{table}.{name} is gone: say when it is not needed any more."
     if was.names_edges and not will_be.names_edges:
-        yield f"{was.history}.{was.log['edge']} is gone: say when nobody needs it any more."
+        yield f"{was.history}.{was.log['edge']} is gone: say when it is not needed any more."
     if was.states != will_be.states:
         yield f"{table}: there are other states, which the table knows: it is made anew."
         return

@@ -52,6 +52,21 @@ UNUSED = frozenset(
 PUBLIC = {"runtime/call/context.py": {"tell", "tell_all"}}
 """Names that handlers use."""
 
+PLAIN = (
+    "runtime/cli/",
+    "runtime/model/",
+    "runtime/stores/history/",
+    "runtime/stores/layouts/",
+    "runtime/stores/postgres/",
+    "runtime/stores/s3/",
+    "runtime/transport/",
+)
+"""Folders whose docstrings begin with the term of the field."""
+RIDDLE = re.compile(
+    r'^\s*"""(?:What|Whoever|Where|How|For how|After how)\b|\b(?i:told|tells|whoever|nobody|somebody)\b'
+)
+"""A docstring that begins as a question, or a person where a process, a caller or an owner is meant."""
+
 OF_ONE_NAME = {
     "Channel": "what a client calls through, and the connection of the carrier `direct`",
     "Client": "the public one, and the calling side of each carrier",
@@ -117,6 +132,17 @@ def test_no_name_has_a_word_that_nobody_would_search_for() -> None:
         if words(name) & UNUSED and name not in PUBLIC.get(path, ())
     }
     assert found == set()
+
+
+def test_no_docstring_begins_with_a_riddle() -> None:
+    found = [
+        f"{path}:{number}: {line.strip()}"
+        for path in kept_modules()
+        if path.startswith(PLAIN)
+        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1)
+        if RIDDLE.search(line)
+    ]
+    assert found == []
 
 
 def test_no_two_public_classes_have_one_name() -> None:

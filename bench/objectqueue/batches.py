@@ -21,7 +21,7 @@ from pathlib import Path
 from runtime.launch.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
 from runtime.stores.s3.bucket.bucket_settings import set_up
 from runtime.stores.s3.client.errors import NotMatched, ObjectError, Unsure
-from runtime.stores.s3.client.objects import BucketPlace, Objects
+from runtime.stores.s3.client.objects import BucketLocation, Objects
 
 BATCH = 32
 """Entities that a writer changes at a time."""
@@ -109,7 +109,7 @@ async def _measure_rate(
 
 
 async def _run(server: EmbeddedSeaweedfs, *, seconds: float, rounds: int) -> list[dict[str, float | str]]:
-    objects = Objects(BucketPlace(bucket="batches", endpoint=server.url, region=REGION, connections=64))
+    objects = Objects(BucketLocation(bucket="batches", endpoint=server.url, region=REGION, connections=64))
     try:
         await set_up(objects, (), {})
         return await measure(objects, seconds=seconds, rounds=rounds)

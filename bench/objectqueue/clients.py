@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from runtime.launch.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
 from runtime.stores.s3.bucket.bucket_settings import set_up
-from runtime.stores.s3.client.objects import BucketPlace, Objects
+from runtime.stores.s3.client.objects import BucketLocation, Objects
 
 BUCKET = "clients"
 BODY = b"x" * 700
@@ -42,7 +42,7 @@ class OperationCost(NamedTuple):
 
 async def measure(server: EmbeddedSeaweedfs, *, requests: int, rounds: int) -> list[OperationCost]:
     """Measure every operation of every client, in turns."""
-    bucket = BucketPlace(bucket=BUCKET, endpoint=server.url, region=REGION)
+    bucket = BucketLocation(bucket=BUCKET, endpoint=server.url, region=REGION)
     ours = Objects(bucket)
     await set_up(ours, (), {})
     clients: Sequence[tuple[str, Mapping[str, Operation]]] = (

@@ -25,7 +25,7 @@ from runtime.launch.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
 from runtime.node.assembly import Assembly
 from runtime.node.systems import load_system
 from runtime.stores.s3.bucket.bucket_settings import set_up
-from runtime.stores.s3.client.objects import BucketPlace, Objects
+from runtime.stores.s3.client.objects import BucketLocation, Objects
 from runtime.stores.s3.store import S3Store
 from runtime.world import RealWorld
 
@@ -56,8 +56,8 @@ class QueueBench:
         await self.objects.close()
         await asyncio.to_thread(self.server.remove)
 
-    def bucket(self, prefix: str = "") -> BucketPlace:
-        return BucketPlace(bucket=BUCKET, endpoint=self.server.url, region=REGION, prefix=prefix)
+    def bucket(self, prefix: str = "") -> BucketLocation:
+        return BucketLocation(bucket=BUCKET, endpoint=self.server.url, region=REGION, prefix=prefix)
 
     def make_settings(self, queue: str, **more: str) -> dict[str, str]:
         """Make the environment of a process that works on a queue."""

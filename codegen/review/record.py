@@ -43,7 +43,7 @@ class ChangeRecord(Part):
     blocker: Blocker | None = Field(default=None, description="Required while the design is frozen.")
     covers: tuple[Doc, ...] = Field(
         default=(),
-        description="Ids of the differences that it covers, as `python -m codegen review` tells them.",
+        description="Ids of the differences that it covers, as `python -m codegen review` lists them.",
     )
 
 

@@ -31,7 +31,7 @@ _PROBE_INTERVAL_S = 0.5
 _BLOCKED_AFTER_S = 1.0
 """A loop that has not answered a probe for so many seconds is blocked."""
 _CANCEL_WAIT_S = 5.0
-"""How long to wait for a cancelled run while its loop is blocked."""
+"""Timeout of a cancelled run while its loop is blocked."""
 
 
 @dataclass(eq=False)
@@ -74,7 +74,7 @@ class JobLoop:
 
     @property
     def blocked_s(self) -> float:
-        """How long the loop has not answered probes while the worker's loop went on; 0 where it answers."""
+        """Seconds without an answer to probes, while the worker's loop went on; 0 where the loop answers."""
         return self._unanswered_s
 
     def start(self, function: RegisteredFunction, job: Job) -> LoopRun:

@@ -33,7 +33,7 @@ from runtime.call.conditions import Failure
 from runtime.client import Client
 from runtime.launch.show import DemoReport
 from runtime.stores.s3.bucket.page_files import page_url
-from runtime.stores.s3.client.place import places_of
+from runtime.stores.s3.client.location import locations_of
 
 PRINCIPAL = "client"
 TIMEOUT_S = 120.0
@@ -132,9 +132,9 @@ class ObjectQueueDemo(DemoReport):
         return "replayed"
 
     def _get_page_status(self) -> str:
-        [place] = places_of(SYSTEM.lifecycles.values(), self._variables)
+        [location] = locations_of(SYSTEM.lifecycles.values(), self._variables)
         try:
-            with urllib.request.urlopen(page_url(place)) as page:
+            with urllib.request.urlopen(page_url(location)) as page:
                 return str(page.status)
         except OSError as error:
             return str(error)

@@ -52,7 +52,7 @@ _LISTED_STATES = (PENDING, RUNNING, COMPLETED, FAILED)
 _SCHEMA_VERSION, _SHARD_DIGITS = 1, 1
 _ENDED_STATES = (COMPLETED, FAILED)
 _SCANNED_TASKS = 160
-"""How many of the oldest waiting tasks are scanned for types that no worker runs."""
+"""Number of the oldest waiting tasks that are scanned for types that no worker runs."""
 
 
 class Queue:
@@ -67,7 +67,7 @@ class Queue:
     ) -> None:
         self._tasks = tasks
         self._bucket: BucketStore[TaskRecord] | None = tasks if isinstance(tasks, BucketStore) else None
-        """What only a bucket has: versions, and indexes that lag behind."""
+        """The operations of a bucket store beyond the contract: versions, and indexes that lag behind."""
         self._workers = workers
         self._max_silence_s = settings.qo_monitor_worker_health_threshold
         self._world = world

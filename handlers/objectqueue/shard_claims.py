@@ -13,7 +13,7 @@ from runtime.stores.contract import EntityStore, ExchangeResult, LeaseProof, Lea
 
 
 class ShardClaims:
-    """What a lease worker needs of the store. A worker of some shards claims from one after the other."""
+    """The lease store of a worker, which claims from its shards one after the other."""
 
     def __init__(
         self, tasks: EntityStore[TaskRecord], shards: Collection[str], task_types: Collection[str] | None

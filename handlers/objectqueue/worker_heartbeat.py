@@ -26,7 +26,7 @@ _MIN_INTERVAL_S = 1.0
 """The minimum interval between two heartbeats, however much changes."""
 _MAX_ATTEMPTS = 5
 _NAME_CHECK_INTERVAL_S = 0.5
-"""How often a worker checks whether another one of the same name is alive."""
+"""Interval at which a worker checks whether another one of the same name is alive."""
 
 
 class WorkerHeartbeat:

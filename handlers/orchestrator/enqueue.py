@@ -18,11 +18,11 @@ from generated.orchestrator.lifecycle import JOB_ACCEPT
 from generated.orchestrator.messages import SubmitJobRequest
 from generated.orchestrator.requests import check_submit_job_request
 from generated.orchestrator.system import SYSTEM
-from runtime.stores.postgres.statements import statements
+from runtime.stores.postgres.statements import load_statements
 from runtime.world import RealWorld
 
 _WORLD = RealWorld()
-SUBMIT = statements(SYSTEM.name, "job")["create_accept"].text
+SUBMIT = load_statements(SYSTEM.name, "job")["create_accept"].text
 (_ACTOR,) = JOB_ACCEPT.actors
 
 

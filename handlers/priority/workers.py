@@ -62,7 +62,7 @@ _WORKER_LOST_FIELDS = {
 """For a task whose assignment was lost on the way, or whose outcome the worker has dropped."""
 
 _CLOCK_ERRORS = frozenset(due.values["error"] for due in TASK_RETRY.dues)
-"""What a task has as its error whose lease the clock has ended, and not a report of its worker."""
+"""The errors of tasks with an expired lease, as opposed to the report of a worker."""
 
 
 class WorkerCalls(Lookups):

@@ -68,7 +68,7 @@ class QueueyDemo(DemoReport):
             job = await self._wait_for_end(await self._submit(await self._put(binary(sample))))
             self.note(what, expected, await self._describe_end(job))
         missing = await self._wait_for_end(await self._submit("0" * 64))
-        self.note("one that nobody has stored", "NOT_FOUND", await self._describe_end(missing))
+        self.note("one that was never stored", "NOT_FOUND", await self._describe_end(missing))
         again = await self._queue.retry_job(RetryJobRequest(job_id=missing.job_id), self._client.call())
         self.note("the same once more", "another job", _compare(missing.job_id, again.job_id, "another job"))
         await self._wait_for_end(again)

@@ -43,7 +43,7 @@ from runtime.world import World
 _JOB_FIELDS = tuple(each.name for each in Job.DESCRIPTOR.fields)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ANY_LEASE = LeaseProof("", 0)
-"""Whoever may cancel a job does so whoever runs it."""
+"""The proof of a cancellation, which does not depend on the owner of the lease."""
 
 
 class Queue:

@@ -25,10 +25,10 @@ from runtime.worker.claim_poll import ClaimPoll
 
 _CLAIM_WAIT_MS = 2000
 _LAST_POLL_S = 30.0
-"""How long a stopped runner waits for its last poll, which ends before that unless the queue is away."""
+"""Grace of a stopped runner for its last poll, which ends before that unless the queue is away."""
 _TRANSIENT_CODES = ("UNAVAILABLE", "DEADLINE_EXCEEDED")
 _PAUSE_AFTER_TROUBLE_S = 5.0
-"""How long nothing is claimed after a job was given back because this machine cannot run it."""
+"""Pause of claims after the release of a job that this machine cannot run."""
 
 
 class QueueLeaseStore:

@@ -27,7 +27,7 @@ from runtime.worker.lease_worker import LeaseWorker
 Answer = TypeVar("Answer")
 
 _POLL_S = 5.0
-"""How long a wait for a job may take; the long poll of the queue ends before."""
+"""Timeout of a wait for a job; the long poll of the queue ends before."""
 _FIRST_BACKOFF_S, _MAX_BACKOFF_S = 0.1, 5.0
 _HEARTBEATS_PER_LEASE = 3
 """The number of heartbeats in the time after which a job counts as abandoned."""

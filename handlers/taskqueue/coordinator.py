@@ -238,7 +238,7 @@ class Coordinator:
         if status == QUEUED:
             await self._requeue(job_id, "it is still QUEUED", call)
         elif status == RUNNING and not self._is_owned(job_id, answered=answered):
-            call.tell(CONSISTENCY_ANOMALY, "is RUNNING and nobody runs it", job_id=job_id)
+            call.tell(CONSISTENCY_ANOMALY, "is RUNNING and no worker runs it", job_id=job_id)
 
     def _is_owned(self, job_id: str, *, answered: bool) -> bool:
         """Whether a RUNNING job has a worker, or another call is about to assign or to end it."""

@@ -131,7 +131,7 @@ class Gateway:
         except CallFailed:
             # With a key the record can be found again: a retry of the submit returns its id.
             if not request.client_request_id:
-                call.tell(CONSISTENCY_ANOMALY, "a record may have been created that nobody knows the id of")
+                call.tell(CONSISTENCY_ANOMALY, "a record may have been created whose id is unknown")
             raise
 
     async def _enqueue(self, job_id: str, call: Call) -> bool:

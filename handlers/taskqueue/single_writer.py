@@ -83,7 +83,7 @@ class Turns:
 
 
 class _Turn:
-    """A lock that is gone when nobody has it or waits for it."""
+    """A lock that is removed when it has neither an owner nor waiters."""
 
     def __init__(self, locks: dict[str, _Turn], key: str) -> None:
         self.callers = 0

@@ -84,7 +84,7 @@ def _load_own_commands(system: str) -> dict[str, click.Command]:
 def charter() -> None:
     """Call a system that was made from its spec.
 
-    `charter SYSTEM --help` lists what can be called. Where it runs is told by --address or CHARTER_ADDRESS.
+    `charter SYSTEM --help` lists what can be called. Its address is --address or CHARTER_ADDRESS.
 
     Exit codes: 0 done, 1 refused, 2 wrong words or files, 3 not reached or not over in time, 4 what --watch
     waited for has failed.

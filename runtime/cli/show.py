@@ -30,7 +30,7 @@ _NOTHING = "-"
 
 
 class AnswerFormat(Struct, frozen=True):
-    """How an answer is formatted: the fields with times, and the names of enum values."""
+    """The format of a response: the fields with times, and the names of enum values."""
 
     times: frozenset[str]
     word: Callable[[str, str], str]

@@ -24,7 +24,7 @@ class NotFinal(Exception):
 
 
 class Watch(Struct, frozen=True):
-    """How an entity is watched: the method that reads its state, and its lifecycle."""
+    """The method that reads the state of a watched entity, and its lifecycle."""
 
     reader: Method
     lifecycle: Lifecycle

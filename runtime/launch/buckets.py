@@ -12,7 +12,7 @@ from runtime.node.settings import read
 from runtime.stores.layouts.s3 import KeptInBucket
 
 if TYPE_CHECKING:
-    from runtime.stores.s3.client.place import BucketPlace
+    from runtime.stores.s3.client.location import BucketLocation
 
 KEY = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 """The variables with the credentials of every S3 client."""
@@ -55,30 +55,30 @@ class Buckets:
     async def set_up(self) -> list[str]:
         """Create and configure the buckets, the page included; return a sentence for each step."""
         from runtime.stores.s3.client.errors import ObjectError
-        from runtime.stores.s3.client.place import places_of
+        from runtime.stores.s3.client.location import locations_of
 
         done: list[str] = []
         try:
-            for place in places_of(self._system.lifecycles.values(), self._values()):
-                done += await self._set_up_place(place)
+            for location in locations_of(self._system.lifecycles.values(), self._values()):
+                done += await self._set_up_bucket(location)
         except ObjectError as error:
             raise LaunchError(f"The bucket cannot be made ready: {error}") from None
         return done
 
-    async def _set_up_place(self, place: BucketPlace) -> list[str]:
-        from runtime.stores.s3.bucket.bucket_settings import let_everyone_read, set_up
+    async def _set_up_bucket(self, location: BucketLocation) -> list[str]:
+        from runtime.stores.s3.bucket.bucket_settings import allow_anonymous_reads, set_up
         from runtime.stores.s3.bucket.page_files import FOLDER, deploy_page, has_page, page_url
         from runtime.stores.s3.client.credentials import KeySource
         from runtime.stores.s3.client.objects import Objects
 
         credentials = KeySource(self._settings)
-        objects, root = (Objects(each, credentials) for each in (place, replace(place, prefix="")))
+        objects, root = (Objects(each, credentials) for each in (location, replace(location, prefix="")))
         try:
             done = await set_up(objects, self._system.lifecycles.values(), self._values())
             if has_page(self._system.name):
-                await deploy_page(self._system.name, place, credentials)
-                done.append(await let_everyone_read(root, f"{FOLDER}/"))
-                self.page = page_url(place)
+                await deploy_page(self._system.name, location, credentials)
+                done.append(await allow_anonymous_reads(root, f"{FOLDER}/"))
+                self.page = page_url(location)
         finally:
             await objects.close()
             await root.close()

@@ -16,7 +16,7 @@ LONGEST_NUMBER = 1000
 """Max digits of a number. Databases take more, but not without bound."""
 
 _INEXACT = re.compile(rb"[\s:,\[](?:-0|-?[0-9]{19}|-?[0-9]{1,18}[.eE])")
-"""Numbers that orjson may round. What only looks like one, inside a text, costs some time."""
+"""Numbers that orjson may round. A match inside a string only costs some time."""
 _LONG = 19
 _LONG_NUMBER = re.compile(rf"[0-9]{{{_LONG}}}")
 _ODD_NUMBER = re.compile(r"[0-9][eE]|[0-9.]{300}")
@@ -28,15 +28,15 @@ _DEEP = f"must not be nested deeper than {DEEPEST} levels"
 
 
 class NotJson(Exception):
-    """Why a text is not JSON."""
+    """A text that is not JSON; the message says why."""
 
 
 class CannotWrite(Exception):
-    """Why a decoded value cannot be encoded as JSON."""
+    """A decoded value that cannot be encoded as JSON; the message says why."""
 
 
 class Numeral(str):
-    """A number that a float would round, as it was written."""
+    """A number that a float would round, in its original text."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ def decode_json(body: bytes) -> Any:
         try:
             return orjson.loads(body)
         except orjson.JSONDecodeError:
-            pass  # The other decoder says where; it accepts a lone surrogate, so that its field can be named.
+            pass  # The exact decoder has the position; it accepts a lone surrogate, to name its field.
     try:
         return _decode_exact(body.decode())
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What the generator tells the engine of entities: states and edges, and where and how each kind is kept."""
+"""Tables of lifecycles: states, edges, leases and storage of entities, as the generator writes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Amount = str | float
 
 
 class Take(Struct, frozen=True):
-    """A record field that keeps what the driving request says."""
+    """A record field that is set from a field of the driving request."""
 
     source: str
     default: str = ""
@@ -22,49 +22,49 @@ class Take(Struct, frozen=True):
 
 
 class Backoff(Struct, frozen=True):
-    """How long an entity waits: numbers and variables have seconds, paths of the record milliseconds."""
+    """Backoff of an entity: numbers and variables are seconds, paths of the record milliseconds."""
 
     until: str
     base: Amount
     max: Amount | None = None
-    """The longest wait; none where there is none."""
+    """The longest backoff; unbounded without it."""
     count: str | None = None
     times: Amount | None = None
-    """What each wait is multiplied by for the next; 2 where there is nothing."""
+    """The multiplier of each backoff; 2 where there is none."""
     jitter: Amount | None = None
-    """The fraction by which a wait is shorter or longer."""
+    """The jitter, as a fraction of the backoff."""
     kind: str = "exponential"
     """How it grows: `exponential`, `linear` or `constant`."""
 
 
 class DeadLetter(Struct, frozen=True):
-    """A further edge taken in the same step when an entity has failed too often, or for good."""
+    """A further edge in the same step after the maximum of attempts, or a permanent failure."""
 
     transition: str
     count: str
     limit: str
     less: str | None = None
-    """The field with how many of those counted were no failures."""
+    """The field with the number of counted attempts that were no failures."""
 
 
 class Due(Struct, frozen=True):
-    """A change that the engine drives by the clock of the store; numbers are in variables."""
+    """A due change, which the clock of the store drives; numbers are in variables."""
 
     at: str | None
     by: str
     every: str
     after: str | None = None
     holder_in: int | None = None
-    """The state of the holder of the lease in which it is due at once."""
+    """The state of the lease's holder in which it is due at once."""
     batch: str | None = None
     values: Mapping[str, str] = field(default_factory=dict)
     grace: str | None = None
     on_access: bool = False
-    """Whether whoever touches an entity for which it is due takes it first."""
+    """Whether every access of an entity applies it first, if it is due."""
 
 
 class Multiplier(Struct, frozen=True):
-    """A number that grows each time, rounded up, to what a variable says at most."""
+    """A number that is multiplied each time and rounded up, with a maximum in a variable."""
 
     times: float
     max: str
@@ -78,11 +78,11 @@ class Transition(Struct, frozen=True):
     target: int
     actors: frozenset[str]
     via: str | None
-    """The method through which it is driven, and no other; None where its actors have the store itself."""
+    """The only method that drives it; None where its actors use the store itself."""
     when: tuple[str, ...] = ()
     where: Mapping[str, int] = field(default_factory=dict)
     by_name: bool = False
-    """Whether it leads where another leads, and is taken only by its name."""
+    """Whether another edge has the same states, so that it is only applied by its name."""
     after: tuple[str, ...] = ()
     """Methods that the actor completes first, in order; see `runtime.call.step_order`."""
     stamps: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ class Transition(Struct, frozen=True):
 
 
 class Update(Struct, frozen=True):
-    """A change that leaves the state as it is."""
+    """A change of a record that keeps its state."""
 
     name: str
     states: frozenset[int]
@@ -127,7 +127,7 @@ class Update(Struct, frozen=True):
 
 
 class Holder(Struct, frozen=True):
-    """The entity that a lease is booked on, and what the two must have in common."""
+    """The entity of lease holders, with its capacity, and the capabilities that claims match."""
 
     entity: str
     states: frozenset[int]
@@ -143,25 +143,25 @@ class Lease(Struct, frozen=True):
     state: int
     owner: str
     expires: str
-    """Empty where the lease goes by `renewed`."""
+    """Empty where `renewed` determines the expiry."""
     fence: str
     seconds: str
-    """A variable, or a field of the record where it is in lower case."""
+    """A variable, or in lower case a field of the record."""
     oldest_by: str
     index: str | None = None
     claim_order: tuple[int, ...] = ()
     holder: Holder | None = None
     keeps_owner: bool = False
     renewed: str | None = None
-    """The time that its holder moves on, where there is none at which it ends."""
+    """The time of the last renewal, where there is no time of expiry."""
     token: str | None = None
-    """A fresh UUID at each taking."""
+    """The field with a new UUID for each claim."""
     only: str | None = None
-    """The text of an entity that says whether somebody is able to take it."""
+    """The field with the capability that an owner needs."""
 
 
 class Parts(Struct, frozen=True):
-    """An index that is also kept apart for each set of texts that occurs."""
+    """The partitions of an index, one for each set of texts that occurs."""
 
     by: str
     key: str
@@ -169,7 +169,7 @@ class Parts(Struct, frozen=True):
 
 
 class Index(Struct, frozen=True):
-    """A set of the keys of entities, kept in step with them by every script."""
+    """An index of the keys of entities, which every write updates atomically."""
 
     key: str
     states: frozenset[int]
@@ -180,51 +180,51 @@ class Index(Struct, frozen=True):
 
 
 class Default(Struct, frozen=True):
-    """What stands in for a field that was not given: a variable for each value of an enum field."""
+    """The default of a field: a variable for each value of an enum field."""
 
     by: str
     of: Mapping[int, str]
 
 
 class Overrides(Struct, frozen=True):
-    """Values of variables for some entities, told apart by a text of the record."""
+    """Overrides of variables for some entities, by a text field of the record."""
 
     by: str
     values: Mapping[str, Mapping[str, float]]
-    """By that text: the variables that differ, and their values."""
+    """By the value of that field: the overridden variables, and their values."""
 
 
 class Ceiling(Struct, frozen=True):
-    """How many an index may hold before no more are created."""
+    """The maximum size of an index, beyond which no entities are created."""
 
     index: str
     max: str
 
 
 class Placed(Struct, frozen=True):
-    """Words of meaning that stand beside the physical names of an engine."""
+    """The parts of an engine's layout that affect the semantics of entities."""
 
     unique: Mapping[str, str | None] = field(default_factory=dict)
-    """Fields that no two entities share, and the variable with the seconds for which that holds."""
+    """Unique fields, each with the variable with the seconds for which it is unique."""
     indexes: Mapping[str, Index] = field(default_factory=dict)
     retained_s: str | None = None
-    """The variable with the seconds for which an entity is kept that has ended."""
+    """The variable with the retention of ended entities in seconds."""
     trace: str | None = None
 
 
 class Storage(Struct, frozen=True):
-    """How an engine names and lays out entities; each engine has a subclass in `runtime/stores/layouts`."""
+    """The layout of entities in an engine; each engine has a subclass in `runtime/stores/layouts`."""
 
     engine: ClassVar[str] = ""
 
     @property
     def drivers(self) -> frozenset[str]:
-        """The components that work for this engine by a clock of its own."""
+        """The components that this engine needs for its own periodic work."""
         return frozenset()
 
     @property
     def placed(self) -> Placed:
-        """What it says of the meaning of entities."""
+        """The parts that affect the semantics of entities."""
         return Placed()
 
 
@@ -250,27 +250,27 @@ class Lifecycle(Struct, frozen=True):
     edges: Mapping[tuple[int, int], Transition]
     """By its two states: the edge that is meant where no name is said."""
     by_name: tuple[Transition, ...] = ()
-    """Edges that lead where another leads; they are taken by their names only."""
+    """Edges with the states of another edge; they are only applied by their names."""
     failed: frozenset[int] = frozenset()
-    """States in which it has not come to what was wanted."""
+    """States of failure."""
     holders: frozenset[str] = frozenset()
     """Every component that applies its transitions."""
     key_form: str | None = None
-    """What every key matches, where keys become parts of other names; None where any text can be one."""
+    """The regular expression of keys, where they become parts of other names; None for any text."""
     record: type[Any] | None = None
-    """What an entity is in Python, where a server keeps it."""
+    """The record class, for entities in a store."""
     storage: Storage | None = None
-    """How the engine that keeps the entities names and lays them out; None for those in memory."""
+    """The layout of the engine that stores the entities; None for those in memory."""
     revision: str | None = None
     """The field that counts the writes of a record."""
     copy: Mapping[str, str] = field(default_factory=dict)
-    """Fields that begin as another field does."""
+    """Fields that are initialized from another field."""
     defaults: Mapping[str, Default] = field(default_factory=dict)
     ceiling: Ceiling | None = None
     deletion_due: Due | None = None
     unless_holding: str | None = None
     logged: bool = True
-    """Whether each change has a line in the log."""
+    """Whether each change is logged."""
     updates: Mapping[str, Update] = field(default_factory=dict)
     lease: Lease | None = None
     overrides: Overrides | None = None
@@ -279,29 +279,29 @@ class Lifecycle(Struct, frozen=True):
     resting: frozenset[int] = frozenset()
     """States in which it stays until somebody acts."""
     public_status: Mapping[int, int] = field(default_factory=dict)
-    """What outsiders are told of each state."""
+    """The public value of each state."""
 
     @property
     def engine(self) -> str:
-        """The name of the engine that keeps the entities."""
+        """The name of the engine that stores the entities."""
         return self.storage.engine if self.storage is not None else "memory"
 
     def kept_by(self, storage: Storage) -> Lifecycle:
-        """Return the same lifecycle in another storage."""
+        """Return the lifecycle with another storage."""
         return replace(self, storage=storage)
 
     def stored_as(self, kind: type[StorageKind]) -> StorageKind | None:
-        """Return the storage if it is of a kind, which an engine asks for its own."""
+        """Return the storage if it is of a kind, else None."""
         return self.storage if isinstance(self.storage, kind) else None
 
     def require_storage(self, kind: type[StorageKind]) -> StorageKind:
-        """Return the storage, which is of a kind wherever this is asked."""
+        """Return the storage of a kind; raises LookupError for any other."""
         if (found := self.stored_as(kind)) is None:
             raise LookupError(f"{self.entity} is not stored as {kind.__name__}")
         return found
 
     def is_key(self, text: str) -> bool:
-        """Whether a text can be the key of an entity at all. Nothing is looked up under any other."""
+        """Whether a text is a valid key of an entity."""
         return self.key_form is None or re.fullmatch(self.key_form, text) is not None
 
     @property
@@ -311,5 +311,5 @@ class Lifecycle(Struct, frozen=True):
         return {each.name: each for each in (*usual, *self.by_name)}
 
     def transition(self, name: str) -> Transition:
-        """The edge of a name."""
+        """Return the edge with a name."""
         return self.transitions[name]

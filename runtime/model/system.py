@@ -292,7 +292,7 @@ class Keepalive(Struct, frozen=True):
 
 
 class Upstream(Struct, frozen=True):
-    """How failures of calls to other components are mapped for the caller."""
+    """The mapping of failures of calls to other components for the caller."""
 
     pass_through: frozenset[str]
     unavailable: frozenset[str]

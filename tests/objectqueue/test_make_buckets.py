@@ -21,7 +21,7 @@ def test_a_bucket_is_created_with_its_settings_and_page(
     name = f"{bucket.name}-made"
     use(bucket, monkeypatch, S3_BUCKET=name)
     assert main(["objectqueue"]) == 0
-    assert f"The bucket {name} is made." in capsys.readouterr().out
+    assert f"The bucket {name} is created." in capsys.readouterr().out
     assert bucket.raw.get_bucket_versioning(Bucket=name)["Status"] == "Enabled"
     bucket.raw.head_object(Bucket=name, Key="ui/index.html")
     assert main(["objectqueue"]) == 0

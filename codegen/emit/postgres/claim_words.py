@@ -1,4 +1,4 @@
-"""What may be claimed, what is due, and in which order, as SQL conditions."""
+"""SQL conditions of claims and due transitions, and their order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 _UUID = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
-"""What every key of type uuid looks like."""
+"""The regular expression of keys of type uuid."""
 
 
 def index_fields(index: PlacedIndex) -> list[str]:

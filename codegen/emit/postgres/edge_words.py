@@ -1,4 +1,4 @@
-"""What an edge writes, as SQL: one function for each word, as `runtime/stores/semantics` has them in Python.
+"""SQL of the writes of an edge: one function for each word, as `runtime/stores/semantics` has them in Python.
 
 Only edges of the hot path are compiled: those that take a lease or leave it without a failure. The others are
 taken in a transaction by the functions of the semantics themselves.
@@ -28,7 +28,7 @@ class EdgeWords:
         self._entity = entity
 
     def is_compiled(self, edge: Transition) -> bool:
-        """Whether an edge is one statement: it cannot fail, and nothing of it is drawn or told per entity."""
+        """Whether an edge is one statement: it cannot fail, and draws or logs no value per entity."""
         entity, lease = self._entity, self._entity.row.lease
         is_claim = bool(lease and edge.to == lease.state)
         is_drawn = is_claim and bool(edge.from_request or (lease and lease.token))
@@ -91,7 +91,7 @@ class EdgeWords:
             yield until, self.time_value(until, f"{source}.moment") if is_over else self.unset(until)
 
     def _lease_writes(self, edge: Transition, p: Parameter, source: str) -> Iterator[tuple[str, str]]:
-        """What an edge writes because it takes the lease or leaves it."""
+        """The writes of an edge that enters or leaves the leased state."""
         entity, lease, entering = self._entity, self._entity.row.lease, self._entity.entering
         if lease is None:
             return
@@ -198,7 +198,7 @@ class EdgeWords:
         return f"coalesce({self.read(name)}, 0)" if is_optional else self.read(name)
 
     def unset(self, name: str) -> str:
-        """What a column has where it is unset."""
+        """The value of an unset column."""
         if self._entity.fields[name].optional:
             return "NULL"
         return EMPTY.get(self._entity.type_of(name), "0")

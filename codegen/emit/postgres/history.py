@@ -29,9 +29,9 @@ TYPES = {
     "json": "json",
     "timestamp": "timestamptz",
 }
-"""What each type of a record's field is in PostgreSQL; lists are JSON, and all else is text.
+"""The PostgreSQL types of record fields; lists are JSON, and all others are text.
 
-JSON stays as it was written, because whoever reads it back wants the text that Redis had.
+JSON is stored as text, so that a reader gets it as it was in Redis.
 """
 CHANGE = {
     "sequence": "bigint",
@@ -44,7 +44,7 @@ CHANGE = {
     "reason": "text",
     "trace": "text",
 }
-"""What is known of a change beside the key of its entity."""
+"""The columns of a change beside the key of its entity."""
 MOMENT = "_at"
 """When an entity ended; no field of a record can have this name."""
 
@@ -146,7 +146,7 @@ def history_guards(history: History) -> str:
 
 
 def steps(was: History, will_be: History) -> tuple[list[str], list[str]]:
-    """What leads from the tables of one spec to those of another, and what a person has to decide.
+    """The migration from the tables of one spec to those of another, and the decisions left to a person.
 
     A column whose field is gone stays: history is never taken back.
     """
@@ -172,13 +172,13 @@ def steps(was: History, will_be: History) -> tuple[list[str], list[str]]:
 
 
 def _arrays(columns: dict[str, str]) -> str:
-    """What a statement is given for each column, from the text that it is to what is in it."""
+    """The array parameter of each column, with its casts from text."""
     kinds = ("bigint" if kind == "timestamptz" else kind for kind in columns.values())
     return ", ".join(f"${number}::text::{kind}[]" for number, kind in enumerate(kinds, 1))
 
 
 def _values(columns: dict[str, str]) -> str:
-    """What is written to each column."""
+    """The value that is written to each column."""
     return ", ".join(
         f"'epoch'::timestamptz + {name} * interval '1 microsecond'" if kind == "timestamptz" else name
         for name, kind in columns.items()

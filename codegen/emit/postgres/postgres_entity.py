@@ -37,12 +37,12 @@ class KeptEntity(PostgresWords):
 
     @cached_property
     def given_columns(self) -> list[Column]:
-        """What whoever creates an entity says of it; the store writes the others."""
+        """The columns that a creation sets; the store writes the others."""
         return [each for each in self.columns if each.field not in self.guarded]
 
     @property
     def inserted_columns(self) -> list[str]:
-        """What the role of the service may say of a new entity: all, where a step of the engine makes it."""
+        """The columns that the role of the service may insert: all, where a step of the engine inserts."""
         on_access = any(due.on_access for _, due in self.clocks.values())
         if self.has_quick_creation and not self.forgets_ended and not on_access:
             return [*(each.name for each in self.given_columns), self.status]
@@ -63,7 +63,7 @@ class KeptEntity(PostgresWords):
 
     @cached_property
     def unchanging(self) -> list[Column]:
-        """What is set when an entity is created and that no edge ever writes, beside its key."""
+        """The columns that are set at creation and that no edge ever writes, beside the key."""
         stamps = {stamp for edge in self.transitions.values() for stamp in edge.stamps}
         stamps |= {stamp for update in self.row.updates.values() for stamp in update.stamps}
         stamps |= {*self.waits}
@@ -85,7 +85,7 @@ class KeptEntity(PostgresWords):
 
     @cached_property
     def claim_words(self) -> ClaimWords:
-        """What may be claimed, and what is due."""
+        """The conditions of claims and of due transitions."""
         return ClaimWords(self)
 
     @cached_property
@@ -142,7 +142,7 @@ class KeptEntity(PostgresWords):
 
     @cached_property
     def constraints(self) -> dict[str, str]:
-        """What must hold for every row, by name."""
+        """The constraints of the table, by name."""
         table, status, lease = self.table, self.status, self.lease
         found = {f"{table}_pkey": f"PRIMARY KEY ({self.key})"}
         if self.unique and not self.has_partial_unique:
@@ -182,7 +182,7 @@ class KeptEntity(PostgresWords):
 
     @cached_property
     def indexes(self) -> dict[str, tuple[str, str]]:
-        """What each index is for and what it is over, by name."""
+        """The purpose and the columns of each index, by name."""
         found: dict[str, tuple[str, str]] = {}
         apart, listed = self.listed_apart, self.listed_by
         if self.lease and self.acquirable:
@@ -212,8 +212,8 @@ class KeptEntity(PostgresWords):
     def listed_apart(self) -> list[str]:
         """States whose rows the listing finds by another index, so that its own need not have them.
 
-        Those that wait to be taken are in the order of the listing already. Those that are held are few, as
-        each occupies somebody. A row passes through both, and each time an index is spared an entry.
+        Claimable rows are in the order of the listing already. Leased rows are few: each occupies an owner.
+        A row passes through both, and each time an index is spared an entry.
         """
         lease, listed = self.lease, self.listed_by
         if not lease or not listed or self.rank_field:
@@ -229,7 +229,7 @@ class KeptEntity(PostgresWords):
 
     @cached_property
     def at_once(self) -> tuple[str, Transition] | None:
-        """The edge, and its name, that whoever creates an entity may take in the same step, if there is one.
+        """The edge, and its name, that a creation may apply in the same step, if there is one.
 
         It leads to where the entity can be taken, and needs nothing that is not known at once.
         """
@@ -247,7 +247,7 @@ class KeptEntity(PostgresWords):
         return any(others for _, others in self.edge_names.values())
 
     def named(self, edge_name: str) -> str:
-        """The name of an edge that is told apart by it; empty where its states do that."""
+        """The name of an edge, where it distinguishes it from another one; empty where its states do."""
         edge = self.transitions[edge_name]
         return edge_name if any(self.edge_names[source, edge.to][1] for source in edge.sources) else ""
 
@@ -402,7 +402,7 @@ class KeptEntity(PostgresWords):
         return self.edge_words.read_instant(stamp) if stamp else None
 
     def takes_of(self, edge: Transition) -> dict[str, str]:
-        """What an edge is given from outside, as parameters and columns are called, and the type of each."""
+        """The request fields of an edge, by the names of their parameters, and the type of each."""
         return {f"{GIVEN}{field}": self.type_of(field) for field in edge.from_request}
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What is in PostgreSQL: its schema with all guards, and every statement that the engine sends."""
+"""The SQL files of PostgreSQL: the schema with all guards, and every statement of the engine."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def _place(entity: KeptEntity, name: str) -> str:
 
 @dataclass
 class Parameters:
-    """What a statement takes: names and types, numbered by their first use."""
+    """The parameters of a statement: names and types, numbered by their first use."""
 
     found: dict[str, str]
 

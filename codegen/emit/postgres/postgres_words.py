@@ -155,7 +155,7 @@ class PostgresWords(StoredEntity):
 
     @cached_property
     def clocks(self) -> dict[str, tuple[Transition | Update | None, Due]]:
-        """What the clock drives, by the names of the statements that find it."""
+        """The due changes, by the names of the statements that find them."""
         found: dict[str, tuple[Transition | Update | None, Due]] = {}
         for name, edge in self.ordered_edges.items():
             found |= {title: (edge, due) for title, due in name_clocks(name, edge.dues)}

@@ -1,4 +1,4 @@
-"""What fields of a record are in PostgreSQL."""
+"""The PostgreSQL types and defaults of record fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TYPES = {
     "json": "jsonb",
     "timestamp": "timestamptz",
 }
-"""What each type of a record's field is in PostgreSQL."""
+"""The PostgreSQL type of each type of a record field."""
 EMPTY = {
     "text": "''",
     "bytea": "''",
@@ -26,4 +26,4 @@ EMPTY = {
     "timestamptz": "clock_timestamp()",
     "text[]": "'{}'",
 }
-"""What stands in a column that needs a value and was given none; 0 elsewhere."""
+"""The defaults of required columns by type; 0 for all others."""

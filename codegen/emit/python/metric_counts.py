@@ -1,4 +1,4 @@
-"""What is counted when something happens to an entity, as `metrics.yaml` says: fields of one hash.
+"""The counters of changes of an entity, as in `metrics.yaml`: fields of one hash.
 
 A field is `<metric>|<value of each label>`; a histogram goes on with `|le|<bound>` and `|sum`, a window with
 the number of its slot. The functions are pure, so that scripts, tables and pages come from one answer.
@@ -16,14 +16,14 @@ from codegen.source.spec import Spec, field_enum
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Where the value of a label comes from: exactly one of the three is set."""
+    """The source of the value of a label: exactly one of the three is set."""
 
     text: str | None = None
-    """What it always is."""
+    """The constant."""
     field: str | None = None
     """The record field, as it is after the change."""
     given: str | None = None
-    """What the change is given from outside."""
+    """The request field of the change."""
 
     def format(self) -> str:
         """Format it as the tables of the engine have it."""

@@ -7,7 +7,7 @@ therefore the engine's own, and so is a parameter that begins with neither of th
 from __future__ import annotations
 
 RECORD, GIVEN = "record_", "given_"
-"""What parameters begin with: those that are fields of the record, and those that an edge takes."""
+"""Prefixes of parameters: record fields, and request fields of an edge."""
 
 _POSTGRES = """
 all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both

@@ -56,7 +56,7 @@ def find_condition_soft(old: Spec, new: Spec) -> Iterator[SpecChange]:
         )
         if was != now:
             yield SpecChange(
-                name, f"{name} is told by {format_change(was, now)}", (*_get_condition_path(name), "soft")
+                name, f"{name} is reported by {format_change(was, now)}", (*_get_condition_path(name), "soft")
             )
 
 

@@ -18,7 +18,7 @@ _NEEDED_ROLES = {
 
 @rule(
     "E414",
-    "Someone is let in where there are no tokens, and needs a proof all the same, or nobody ever has one.",
+    "A principal is admitted only without tokens, and needs a proof all the same, or there never are tokens.",
     wrong="passer_by: {proof: [token], without_tokens: true}",
     right="passer_by: {proof: [anonymous], without_tokens: true}",
     needs=("callers",),
@@ -30,10 +30,10 @@ def check_without_tokens(spec: Spec) -> Iterator[Finding]:
             continue
         place = spec.place("callers", "principals", name, "without_tokens", key=True)
         if row.proof != ("anonymous",):
-            message = f"{name} is let in without a proof where there are no tokens, and has one."
+            message = f"{name} is admitted without a proof where there are no tokens, and has one."
             yield Finding(place, message, "Say 'proof: [anonymous]', or remove 'without_tokens'.")
         elif "token" not in proofs:
-            message = f"{name} is let in where there are no tokens, and nobody ever has one."
+            message = f"{name} is admitted where there are no tokens, and no principal ever has one."
             yield Finding(place, message, "Remove 'without_tokens'.")
 
 
@@ -151,7 +151,7 @@ def check_anonymous_has_no_proof(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E409",
-    "Two principals are anonymous, so nobody could tell them apart.",
+    "Two principals are anonymous, so they cannot be distinguished.",
     wrong="client: {proof: [anonymous]}\nguest: {proof: [anonymous]}",
     right="client: {proof: [anonymous]}\nguest: {proof: [token]}",
 )
@@ -159,7 +159,7 @@ def check_one_anonymous(spec: Spec) -> Iterator[Finding]:
     anonymous = [name for name, row in spec.callers.principals.items() if "anonymous" in row.proof]
     for name in anonymous[1:]:
         place = spec.place("callers", "principals", name, "proof")
-        message = f"{name} is anonymous, and so is {anonymous[0]}; nobody could tell them apart."
+        message = f"{name} is anonymous, and so is {anonymous[0]}; they cannot be distinguished."
         yield Finding(place, message, "Let one of them prove itself, or make one principal of them.")
 
 

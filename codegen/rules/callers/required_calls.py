@@ -230,7 +230,7 @@ def _has_fresh_deadline(spec: Spec, row: MethodRow, ref: str) -> bool:
 
 @rule(
     "E407",
-    "Nobody may call a method.",
+    "No principal may call a method.",
     wrong="# callers.yaml has no GetResult\nResultInternalService: {methods: {GetResult: {}}}",
     right="desk:\n  ResultInternalService: [GetResult]",
     needs=_FILES,
@@ -242,7 +242,9 @@ def check_methods_callable(spec: Spec) -> Iterator[Finding]:
         if row.ref not in callable_:
             place = spec.place("services", *path, key=True)
             yield Finding(
-                place, f"Nobody may call {row.ref}.", "Permit it to someone in callers.yaml, or remove it."
+                place,
+                f"No principal may call {row.ref}.",
+                "Permit it to someone in callers.yaml, or remove it.",
             )
 
 

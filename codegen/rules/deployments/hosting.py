@@ -101,7 +101,7 @@ def check_ingress_exists(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E715",
     "Clients are let in to a node that has nothing for them.",
-    wrong="ingress: [desk, queue]  # nobody outside may call the queue",
+    wrong="ingress: [desk, queue]  # no client outside may call the queue",
     right="ingress: [desk]",
     needs=("callers", "services", "deployments"),
 )
@@ -249,7 +249,7 @@ def check_command(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E729",
-    "A load generator is not told whom to call, has a placeholder that means nothing, or has nobody to call.",
+    "A load generator has no addresses, an unknown placeholder, or no node to call.",
     wrong="load_generator: {command: python -m load}",
     right='load_generator: {command: "python -m load --target {addresses}"}',
 )

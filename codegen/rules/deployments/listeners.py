@@ -36,8 +36,8 @@ def check_anonymous_listeners(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E739",
-    "Whoever outside may call a node comes without proof, which is refused where there are certificates.",
-    wrong="guest: {proof: [anonymous], without_tokens: true}  # and nobody else may call the shop",
+    "All clients of a node come without proof, which is refused where there are certificates.",
+    wrong="guest: {proof: [anonymous], without_tokens: true}  # and no other principal may call the shop",
     right="guest: {proof: [token]}",
     needs=("callers", "services", "environment", "deployments"),
 )
@@ -57,7 +57,7 @@ def check_ingress_callable(spec: Spec) -> Iterator[Finding]:
                 found.add(principal)
                 place = spec.place("callers", "principals", principal, "without_tokens", key=True)
                 message = (
-                    f"Nobody can call '{node_name}' of '{name}': only {principal} may, without proof "
+                    f"No client can call '{node_name}' of '{name}': only {principal} may, without proof "
                     "where there is no certificate, and there is always one."
                 )
                 hint = "Remove 'without_tokens', or let someone call who has a token or a certificate."
@@ -80,7 +80,7 @@ def check_http_has_no_carrier(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E741",
-    "Certificates are asked for by a listener of grpcio from everybody or nobody, and its callers need both.",
+    "A listener of grpcio requests certificates from all callers or from none, and its callers need both.",
     wrong="listen: {port: SHOP_PORT}  # customers are anonymous, and the till has a certificate",
     right="listen: {port: SHOP_PORT, carrier: direct}",
     needs=("callers", "services", "environment", "deployments"),

@@ -60,11 +60,11 @@ def check_on_demand(spec: Spec) -> Iterator[Finding]:
             if node_name in (*row.upstreams.values(), *row.finds.values())
         ]
         if node_name in deployment.ingress:
-            message = f"Clients outside reach '{node_name}', which nobody starts."
+            message = f"Clients outside reach '{node_name}', which starts only on demand."
             yield Finding(place, message, "Remove it from 'ingress', or remove 'on_demand'.")
         elif callers:
-            message = f"The node '{callers[0]}' calls '{node_name}', which nobody starts."
+            message = f"The node '{callers[0]}' calls '{node_name}', which starts only on demand."
             yield Finding(place, message, "Remove 'on_demand'.")
         elif node.replicas > 1:
-            message = f"There are {node.replicas} of '{node_name}', which nobody starts."
+            message = f"There are {node.replicas} of '{node_name}', which starts only on demand."
             yield Finding(place, message, "Remove 'replicas', or remove 'on_demand'.")

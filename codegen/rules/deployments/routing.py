@@ -48,7 +48,7 @@ def check_routing_keys(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E722",
-    "Clients route a method that nobody outside may call.",
+    "Clients route a method that no client outside may call.",
     wrong="keys: {JobInternalService.GetJobRecord: job_id}",
     right="keys: {DeskService.GetJobStatus: job_id}",
     needs=("callers",),
@@ -59,7 +59,7 @@ def check_routed_methods_public(spec: Spec) -> Iterator[Finding]:
         for path, ref in _iter_routed_methods(routing):
             if ref in spec.methods and ref not in public:
                 place = spec.place("deployments", name, "routing", *path, key=path[0] == "keys")
-                yield Finding(place, f"Clients route {ref}, which nobody outside may call.", "Remove it.")
+                yield Finding(place, f"Clients route {ref}, which no client outside may call.", "Remove it.")
 
 
 @rule(

@@ -71,7 +71,7 @@ def check_rule_types(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E614",
-    "No node reads all variables of a rule, so nobody could check it.",
+    "No node reads all variables of a rule, so it is never checked.",
     wrong="- {variable: WORKER_SLOTS, greater_than: MAX_DEDUP_KEYS}  # no node reads both",
     right="- {variable: WORKER_TIMEOUT_MS, greater_than: HEARTBEAT_INTERVAL_MS}  # one does",
     needs=("environment", "deployments", "services"),
@@ -82,7 +82,7 @@ def check_rule_readers(spec: Spec) -> Iterator[Finding]:
     for index, row in enumerate(spec.environment.rules):
         names = list(dict.fromkeys(name for _, name in _list_variables(row)))
         if everywhere.issuperset(names) and not any(each.issuperset(names) for each in reads):
-            message = f"No node reads {format_list(names)} together, so nobody could check this."
+            message = f"No node reads {format_list(names)} together, so this is never checked."
             yield Finding(
                 spec.place("environment", "rules", index), message, "Let one component read all of them."
             )

@@ -246,7 +246,7 @@ def check_reserved_conditions(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E509",
-    "A code of a failed call is both passed through and told as unavailable.",
+    "A code of a failed call is both passed through and mapped to unavailable.",
     wrong="upstream: {pass_through: [UNAVAILABLE], unavailable: [UNAVAILABLE]}",
     right="upstream: {pass_through: [NOT_FOUND], unavailable: [UNAVAILABLE]}",
 )

@@ -20,7 +20,7 @@ _EXAMPLE = "Write it in PromQL, such as 'sum by (label) (rate(metric_total[5m]))
 
 @rule(
     "E857",
-    "Prometheus refuses the expression of an alert, or it looks at a metric that nobody declares or exports.",
+    "Prometheus refuses the expression of an alert, or it uses a metric that is undeclared or not exported.",
     wrong="YardFull: {expr: yard_bike > 100, …}",
     right="YardFull: {expr: yard_bikes > 100, …}",
     needs=("metrics",),

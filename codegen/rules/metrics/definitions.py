@@ -76,7 +76,7 @@ def check_metric_names(spec: Spec) -> Iterator[Finding]:
         if metric.type == "counter" and not name.endswith("_total"):
             yield Finding(place, f"'{name}' is a counter.", f"Call it '{name}_total'.")
         elif name.endswith(("_bucket", "_sum", "_count")):
-            message = f"'{name}' ends like a part of a histogram, and could not be told from one."
+            message = f"'{name}' ends like a part of a histogram, and cannot be distinguished from one."
             yield Finding(place, message, "Choose another name.")
         elif name.startswith(_RESERVED):
             message = f"'{name}' begins like the metrics that every process has."

@@ -92,7 +92,7 @@ def check_messages_exist(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E320",
-    "A component is no principal, so nobody could tell who it is.",
+    "A component is no principal, so its calls have no identity.",
     wrong="components: {queue: {owns: the queue}}\nprincipals: {desk: {proof: [token]}}",
     right=(
         "components: {queue: {owns: the queue}}\n"

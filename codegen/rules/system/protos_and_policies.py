@@ -188,7 +188,7 @@ def check_imports_used(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E808",
-    "A page acts as nobody, shows nothing, or watches what has no sign of life.",
+    "A page acts as no principal, shows no entity, or watches an entity without heartbeats.",
     wrong="page: {principal: visitr}",
     right="page: {principal: visitor}",
     needs=("system", "callers", "lifecycle", "types", "environment"),

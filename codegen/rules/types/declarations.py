@@ -171,7 +171,7 @@ def check_json_names_unique(spec: Spec) -> Iterator[Finding]:
 def check_optional_lists(spec: Spec) -> Iterator[Finding]:
     for path, name, field in _iter_fields(spec):
         if field.optional and type_ref(field.type).kind != "single":
-            message = f"'{name}' is of type {field.type}, of which nobody could tell absent from empty."
+            message = f"'{name}' is of type {field.type}, where absent and empty cannot be distinguished."
             yield Finding(
                 spec.place("types", *path, name, "optional", key=True), message, "Remove 'optional'."
             )

@@ -42,7 +42,7 @@ def check_required_when(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E129",
-    "Something stands in for a field that is never absent, or is told apart from 0 and empty twice.",
+    "A value replaces a field that is never absent, or a field is distinguished from 0 and empty twice.",
     wrong="tries: {number: 1, type: uint32, rules: {absent: 3}}",
     right="tries: {number: 1, type: uint32, optional: true, rules: {absent: 3}}",
 )

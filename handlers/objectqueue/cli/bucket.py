@@ -11,8 +11,8 @@ from generated.objectqueue.system import SYSTEM
 from handlers.objectqueue.cli.location import NOT_SET_UP, USAGE, CommandError, Location
 from runtime.node.settings import SettingsError, read
 from runtime.stores.s3.client.errors import ObjectError
+from runtime.stores.s3.client.location import locations_of
 from runtime.stores.s3.client.objects import Objects
-from runtime.stores.s3.client.place import places_of
 from runtime.stores.s3.client.responses import NoBucket
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class Bucket:
         node = SYSTEM.deployments["local"].nodes["desk"]
         variables = [SYSTEM.variables[each] for each in node.variables]
         self._values = read(variables, SYSTEM.variable_rules, environ, node.defaults)
-        [self.place] = places_of(SYSTEM.lifecycles.values(), self._values)
-        self._objects = Objects(self.place)
+        [self.location] = locations_of(SYSTEM.lifecycles.values(), self._values)
+        self._objects = Objects(self.location)
 
     async def set_up(self, *, with_page: bool) -> list[str]:
         """Set the bucket up; return what was done, a sentence each."""
@@ -57,22 +57,22 @@ class Bucket:
 
     async def deploy_page(self) -> DeployedPage:
         """Deploy the page into the bucket, readable for everyone."""
-        from runtime.stores.s3.bucket.bucket_settings import let_everyone_read
+        from runtime.stores.s3.bucket.bucket_settings import allow_anonymous_reads
         from runtime.stores.s3.bucket.page_files import FOLDER, deploy_page, page_url
 
-        keys = await deploy_page(SYSTEM.name, self.place)
-        root = Objects(replace(self.place, prefix=""))
+        keys = await deploy_page(SYSTEM.name, self.location)
+        root = Objects(replace(self.location, prefix=""))
         try:
-            access = await let_everyone_read(root, f"{FOLDER}/")
+            access = await allow_anonymous_reads(root, f"{FOLDER}/")
         finally:
             await root.close()
-        return DeployedPage(keys, page_url(self.place), access)
+        return DeployedPage(keys, page_url(self.location), access)
 
     async def presign_page(self, seconds: int) -> str:
         """Deploy the page into the bucket; return a presigned URL that opens it for a limited time."""
         from runtime.stores.s3.bucket.page_links import lend_page
 
-        return await lend_page(SYSTEM.name, self.place, seconds)
+        return await lend_page(SYSTEM.name, self.location, seconds)
 
     async def close(self) -> None:
         """Close all connections."""

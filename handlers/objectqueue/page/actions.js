@@ -8,12 +8,12 @@ import { actionWord, afterEdge, rules, taskKey } from "./tasks.js";
 
 const CONFLICTS = new Set([404, 409, 412]);
 
-/** Somebody else has changed the task since it was read. */
+/** A conflicting write: the task was changed since it was read. */
 export class Conflict extends Error {}
 
 /**
  * Takes an edge, on the condition that the task is still the one that was seen. Answers {hidden: error} where the task was
- * written but its index entry was not. Throws Conflict where somebody else was first.
+ * written but its index entry was not. Throws Conflict after a conflicting write.
  */
 export async function takeEdge(bucket, task, edge) {
   // The microseconds are made up, so that two pages that write in the same millisecond never write the same bytes.
@@ -70,7 +70,7 @@ export function confirmed(bucket, task, edge) {
   });
 }
 
-// Only the object itself tells which write won: an answer may be lost, and browsers repeat a request whose connection broke,
+// Only the object itself shows which write won: an answer may be lost, and browsers repeat a request whose connection broke,
 // so that even a refusal may mean that the first of two equal writes was done.
 function isOurs(found, next) {
   const ours = parseJson(next.text);

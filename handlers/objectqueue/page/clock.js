@@ -12,7 +12,7 @@ export class Clock {
     this.local = local;
   }
 
-  /** Whether an answer has told the time yet. */
+  /** Whether the time of the store is known from a response. */
   get known() {
     return this.#high < Infinity;
   }
@@ -29,10 +29,10 @@ export class Clock {
 
   /** Takes note of a Date header of an answer to a request that was sent at `sent`, by this computer's clock. */
   learn(header, sent, received = this.local()) {
-    const told = header ? Date.parse(header) : NaN;
-    if (Number.isNaN(told)) return;
-    const low = told - received;
-    const high = told + SECOND - sent;
+    const date = header ? Date.parse(header) : NaN;
+    if (Number.isNaN(date)) return;
+    const low = date - received;
+    const high = date + SECOND - sent;
     const bothLow = Math.max(low, this.#low);
     const bothHigh = Math.min(high, this.#high);
     // Bounds that no longer meet mean that one of the clocks was set anew.

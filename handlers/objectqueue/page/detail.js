@@ -194,7 +194,7 @@ function leaseClock(task, until) {
   return h("div", { class: "clock" }, icon("clock"), h("div", {}, h("strong", {}, "Lease "), left, bar, owner, ...saidSoFar(task)));
 }
 
-// What whoever has the task says of it while it has it.
+// The fields that the owner of the lease writes.
 function saidSoFar(task) {
   return rules.updates
     .filter((update) => update.in.includes(task.state.name))

@@ -83,7 +83,7 @@ export function startTicking(storeClock) {
   }, 1000);
 }
 
-/** A moment, told from now, with the exact time as its title; clocks that differ a little make no past one a future one. */
+/** A time relative to now, with the exact time as its title; clocks that differ a little make no past one a future one. */
 export function moment(micros, { past = false } = {}) {
   if (micros === null) return h("span", { class: "faint" }, "–");
   const element = h("time", { datetime: new Date(micros / 1000).toISOString(), title: localTime(micros) });

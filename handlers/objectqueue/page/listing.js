@@ -1,5 +1,5 @@
 // The tasks of one shard, page by page. Keys are listed, and only the tasks that are shown are read; a task is read again
-// only when the listing tells a new ETag, so that a refresh costs one LIST and the few GETs of what has changed.
+// only when the listing has a new ETag, so that a refresh costs one LIST and the few GETs of what has changed.
 
 import { Corrupt, Task, active, idIn, retired, rules, shardPrefix, taskKey } from "./tasks.js";
 

@@ -1,11 +1,11 @@
-// The refresh that goes on by itself: one at a time, paused by the reader or while nobody sees the page.
+// The automatic refresh: one at a time, paused by the reader or while the page is hidden.
 
 export class Live {
   #timer = null;
   #running = null;
   #again = false;
 
-  /** `work()` brings everything up to date; `changed()` is told when the state of the refresh changes. */
+  /** `work()` brings everything up to date; `changed()` is called when the state of the refresh changes. */
   constructor(work, changed) {
     this.work = work;
     this.changed = changed;

@@ -21,7 +21,7 @@ import wasmtime
 
 _MAX_MODULES = 32
 _PARENT_CHECK_S = 0.5
-"""How often a process checks whether its runner is still alive."""
+"""Interval at which a process checks whether its runner is still alive."""
 _STACK_BYTES = 1 << 20
 _OUT_OF_MEMORY_WORDS = ("memory minimum size", "exceeds memory limits", "table minimum size")
 

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 _KILL_DELAY_S = 2.0
-"""How long after the time limit of a binary its process is killed."""
+"""Grace after the time limit of a binary, after which its process is killed."""
 _MODULE = "handlers.queuey.sandbox.child"
 _MAX_BINARIES = 1024
 """The number of binaries cached on disk, more than can be in use at a time."""

@@ -1,4 +1,4 @@
-"""The history of entities that Redis keeps: written to PostgreSQL from a stream, and read back from there."""
+"""The history of entities in Redis: written to PostgreSQL from the outbox stream, and read from there."""
 
 from __future__ import annotations
 

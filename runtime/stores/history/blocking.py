@@ -1,4 +1,4 @@
-"""The history for whoever has no event loop."""
+"""The blocking reader of the history, for callers without an event loop."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from runtime.stores.contract import HistoryEntry, Record
 from runtime.stores.history.reader import HistoryReader
 from runtime.stores.postgres.database import Database
 
-Told = TypeVar("Told")
+Result = TypeVar("Result")
 
 
 class BlockingHistory(Generic[Record]):
-    """Reads like a HistoryReader, over a connection for each look: hardly anything asks for one."""
+    """A HistoryReader with a new connection for each read, since reads are rare."""
 
     def __init__(
         self, system: str, lifecycle: Lifecycle, record: type[Record], make: Callable[[], Database]
@@ -26,19 +26,19 @@ class BlockingHistory(Generic[Record]):
         self._make = make
 
     async def get(self, key: str) -> Record | None:
-        """The record of one that ended for good, as it was then; None if nobody knows of one."""
+        """Read the last record of an entity that has ended; None if there is none."""
         return self._run(lambda reader: reader.get(key))
 
     async def history(self, key: str) -> list[HistoryEntry]:
-        """Every change that was written so far, oldest first."""
+        """Read the changes written so far, oldest first."""
         return self._run(lambda reader: reader.history(key))
 
-    def _run(self, ask: Callable[[HistoryReader[Record]], Coroutine[Any, Any, Told]]) -> Told:
-        async def look() -> Told:
+    def _run(self, read: Callable[[HistoryReader[Record]], Coroutine[Any, Any, Result]]) -> Result:
+        async def read_once() -> Result:
             database = self._make()
             try:
-                return await ask(HistoryReader(self._system, self._lifecycle, self._record, database))
+                return await read(HistoryReader(self._system, self._lifecycle, self._record, database))
             finally:
                 await database.close()
 
-        return run_on_new_loop(look)
+        return run_on_new_loop(read_once)

@@ -1,4 +1,4 @@
-"""Entries of the stream as rows: Redis has text only, and the database is given it as text, too."""
+"""Decoder of the entries of the outbox stream to rows of text: the database parses it."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _CHANGE = {
     "reason": b"reason",
     "trace": b"trace",
 }
-"""The columns of a change and what they are called in the stream; the key is `key`."""
-_INSTEAD = {b"actor": "", b"fence": "0"}
-"""What stands in for something that a script left out and that must be there."""
+"""The fields of the stream by the columns of a change; the key is `key`."""
+_DEFAULTS = {b"actor": "", b"fence": "0"}
+"""Defaults of required fields that a script left out."""
 _MOMENT = "_at"
 
 _COLUMNS, _ROWS = b"columns", b"rows"
-"""Under these an entry has what is not the same for all of its changes, a row for each."""
+"""The fields of an entry with several changes: the columns that differ, and a row for each change."""
 
 Row = Sequence[str | None]
 
 
-class Misshapen(ValueError):
-    """An entry that cannot be a row; the message says why."""
+class MalformedEntry(ValueError):
+    """A malformed entry; the message says why."""
 
 
 class OutboxEntry(Struct, frozen=True):
-    """One change: its name in the stream, its row, and the row of the whole record where that ended."""
+    """One change: its name in the stream, its row, and the row of the record if it has ended."""
 
     name: str
     key: str
@@ -48,59 +48,63 @@ class OutboxEntry(Struct, frozen=True):
 
 
 class EntryShape:
-    """How the entries of one entity become rows."""
+    """The decoder of the entries of one entity."""
 
     def __init__(self, lifecycle: Lifecycle, changes: Statement, ended: Statement) -> None:
         self._entity = lifecycle.entity.encode()
         names = {"key": b"key", **_CHANGE}
-        self._change = [(names[column], _INSTEAD.get(names[column])) for column in changes.takes]
+        self._change = [(names[column], _DEFAULTS.get(names[column])) for column in changes.takes]
         self._record = [column for column in ended.takes if column != _MOMENT]
 
-    def entry(self, name: str, fields: Mapping[bytes, bytes]) -> OutboxEntry:
-        """The change as rows; raises Misshapen if it cannot be."""
+    def decode(self, name: str, fields: Mapping[bytes, bytes]) -> OutboxEntry:
+        """Decode a change to rows; raises MalformedEntry."""
         try:
             if fields[b"entity"] != self._entity:
-                raise Misshapen(f"it is about a {_text(fields[b'entity'])}")
-            change = [_text(fields[each]) if fields.get(each) else other for each, other in self._change]
+                raise MalformedEntry(f"it is about a {_decode_text(fields[b'entity'])}")
+            change = [
+                _decode_text(fields[each]) if fields.get(each) else other for each, other in self._change
+            ]
             return OutboxEntry(
                 name,
-                _text(fields[b"key"]),
+                _decode_text(fields[b"key"]),
                 int(fields[b"sequence"]),
                 change,
-                self._ended(fields) if b"record" in fields else None,
+                self._decode_ended(fields) if b"record" in fields else None,
             )
-        except Misshapen:
+        except MalformedEntry:
             raise
         except (KeyError, ValueError) as error:
-            raise Misshapen(f"{type(error).__name__}: {error}") from None
+            raise MalformedEntry(f"{type(error).__name__}: {error}") from None
 
-    def _ended(self, fields: Mapping[bytes, bytes]) -> Row:
-        found = orjson.loads(_text(fields[b"record"]))
-        # Where a script had no need of all fields before, it has them as the server lists them.
+    def _decode_ended(self, fields: Mapping[bytes, bytes]) -> Row:
+        found = orjson.loads(_decode_text(fields[b"record"]))
+        # A script that did not read the fields itself has them as the flat list of HGETALL.
         listed = found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
         values = unpack_fields(listed)
-        return [*(values.get(name) for name in self._record), _text(fields[b"at"])]
+        return [*(values.get(name) for name in self._record), _decode_text(fields[b"at"])]
 
 
-def apart(fields: Mapping[bytes, bytes]) -> list[Mapping[bytes, bytes]]:
-    """The fields of each change of an entry; where they cannot be told apart, those of the entry."""
+def split_changes(fields: Mapping[bytes, bytes]) -> list[Mapping[bytes, bytes]]:
+    """Split an entry into the fields of its changes; a malformed one gives its own fields."""
     if _ROWS not in fields:
         return [fields]
     shared = {name: text for name, text in fields.items() if name not in (_COLUMNS, _ROWS)}
     try:
         names = [*map(str.encode, orjson.loads(fields[_COLUMNS]))]
-        rows = orjson.loads(_text(fields[_ROWS]))
-        return [{**shared, **dict(zip(names, map(_bytes, row), strict=True))} for row in rows] or [fields]
+        rows = orjson.loads(_decode_text(fields[_ROWS]))
+        return [{**shared, **dict(zip(names, map(_encode_value, row), strict=True))} for row in rows] or [
+            fields
+        ]
     except (KeyError, ValueError, TypeError):
         return [fields]
 
 
-def columns(rows: Sequence[Row]) -> list[str]:
-    """Rows as columns, each the text of an array: the database reads that much faster than it is encoded."""
-    return [_array(column) for column in zip(*rows, strict=True)]
+def encode_columns(rows: Sequence[Row]) -> list[str]:
+    """Encode rows as columns, each the text of an array, which is the fastest form to encode and parse."""
+    return [_encode_array(column) for column in zip(*rows, strict=True)]
 
 
-def _array(values: Iterable[str | None]) -> str:
+def _encode_array(values: Iterable[str | None]) -> str:
     quoted = (
         "NULL"
         if value is None
@@ -109,14 +113,14 @@ def _array(values: Iterable[str | None]) -> str:
         else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
         for value in values
     )
-    # There is no NUL in any text of the database.
+    # Text of the database must not have a NUL.
     return ("{" + ",".join(quoted) + "}").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def _bytes(value: object) -> bytes:
-    """A value as it would stand in an entry of its own."""
+def _encode_value(value: object) -> bytes:
+    """Encode a value as in an entry with one change."""
     return value.encode() if isinstance(value, str) else orjson.dumps(value)
 
 
-def _text(value: bytes) -> str:
+def _decode_text(value: bytes) -> str:
     return value.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What a writer of history counts."""
+"""Metrics of a writer of history."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class HistoryMeasures:
         self._records = metrics.counter("charter_history_records", "Ended records written.", entity)
         self._refused = metrics.counter("charter_history_refused", "Entries set aside.", entity)
 
-    def wrote(self, changes: int, records: int) -> None:
-        """Counts what was committed; an entry that had to be written again counts again."""
+    def count_written(self, changes: int, records: int) -> None:
+        """Count what was committed; an entry that had to be written again counts again."""
         self._changes.add(changes)
         self._records.add(records)
 
-    def refused(self, entries: int) -> None:
-        """Counts what the database will never take."""
+    def count_refused(self, entries: int) -> None:
+        """Count entries that the database rejects permanently."""
         self._refused.add(entries)

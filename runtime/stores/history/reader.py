@@ -1,4 +1,4 @@
-"""Reads back what Redis has forgotten."""
+"""Reader of the history, for entities that Redis has expired."""
 
 from __future__ import annotations
 
@@ -14,35 +14,37 @@ from runtime.stores.postgres.database import Database
 
 
 class HistoryReader(Generic[Record]):
-    """The history of the entities of one kind. Raises Unavailable while PostgreSQL is away."""
+    """The history of the entities of one kind. Raises PostgresUnavailable while PostgreSQL is away."""
 
     def __init__(self, system: str, lifecycle: Lifecycle, record: type[Record], database: Database) -> None:
         kept = lifecycle.stored_as(KeptInRedis)
         if kept is None:
-            raise ValueError(f"{lifecycle.entity} is not kept in Redis")
+            raise ValueError(f"{lifecycle.entity} is not stored in Redis")
         self._tables = HistoryTables(system, lifecycle.entity, database)
         self._record: Callable[..., Record] = record
         self._status, self._terminal = lifecycle.status, lifecycle.terminal
         self._states = {word: state for state, word in kept.words[lifecycle.status].items()}
         self._edges = {ends: edge.name for ends, edge in lifecycle.edges.items()}
-        self._convert = {name: _conversion(kept, name) for name in record.__struct_fields__}
+        self._converters = {name: _make_converter(kept, name) for name in record.__struct_fields__}
 
     async def get(self, key: str) -> Record | None:
-        """The record of one that ended for good, as it was then; None if nobody knows of one.
+        """Read the last record of an entity that has ended; None if there is none.
 
-        Redis forgets those by itself. One that could still go on, and is not there any more, was deleted.
+        Redis expires those by itself. One in a state that is not terminal was deleted there.
         """
-        row = await self._tables.get(key) if _can_be(key) else None
+        row = await self._tables.get(key) if _is_valid_key(key) else None
         if row is None:
             return None
-        # What was not set is as it is in a new record.
-        values = {name: value for name, value in row.items() if name in self._convert and value is not None}
-        found = self._record(**{name: self._convert[name](value) for name, value in values.items()})
+        # Unset fields have the defaults of a new record.
+        values = {
+            name: value for name, value in row.items() if name in self._converters and value is not None
+        }
+        found = self._record(**{name: self._converters[name](value) for name, value in values.items()})
         return found if getattr(found, self._status) in self._terminal else None
 
     async def history(self, key: str) -> list[HistoryEntry]:
-        """Every change that was written so far, oldest first."""
-        rows = await self._tables.history(key) if _can_be(key) else ()
+        """Read the changes written so far, oldest first."""
+        rows = await self._tables.history(key) if _is_valid_key(key) else ()
         return [self._to_entry(row) for row in rows]
 
     def _to_entry(self, row: Any) -> HistoryEntry:
@@ -62,8 +64,8 @@ class HistoryReader(Generic[Record]):
         )
 
 
-def _conversion(kept: KeptInRedis, name: str) -> Callable[[Any], Any]:
-    """What the value of a column becomes in the record."""
+def _make_converter(kept: KeptInRedis, name: str) -> Callable[[Any], Any]:
+    """Return the function that converts the value of a column to that of the record's field."""
     if kept.types[name].startswith("repeated "):
         return lambda value: tuple(json.loads(value))
     if name in kept.words:
@@ -72,6 +74,6 @@ def _conversion(kept: KeptInRedis, name: str) -> Callable[[Any], Any]:
     return lambda value: value
 
 
-def _can_be(key: str) -> bool:
-    """Whether a text can be a key of the table at all."""
+def _is_valid_key(key: str) -> bool:
+    """Whether a text is a valid key of the table."""
     return "\0" not in key and key.isprintable()

@@ -11,7 +11,7 @@ from runtime.model.lifecycles import Index, Placed, Storage
 
 
 class KeptInPostgres(Storage, frozen=True):
-    """The server that keeps the entities, and what they are called there."""
+    """The server of the entities, and the names of their tables."""
 
     engine: ClassVar[str] = "postgres"
 
@@ -23,12 +23,12 @@ class KeptInPostgres(Storage, frozen=True):
     folder: str = "sql"
     """The folder of the generated SQL, which has its own series of migrations."""
     unique_for: Mapping[str, str] = field(default_factory=dict)
-    """Fields that no two entities share for some time, and the variable with the seconds."""
+    """Fields that are unique for some time, and the variable with the seconds."""
     indexes: Mapping[str, Index] = field(default_factory=dict)
     expires: str | None = None
 
     @property
     def placed(self) -> Placed:
-        """What it says of the meaning of entities."""
+        """The parts that affect the semantics of entities."""
         unique = {**dict.fromkeys(self.unique), **self.unique_for}
         return Placed(unique, self.indexes, self.expires)

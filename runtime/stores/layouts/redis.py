@@ -11,10 +11,10 @@ from runtime.model.lifecycles import Index, Placed, Storage
 
 
 class Remembered(Struct, frozen=True):
-    """A field of which no two entities share a value, for some time or for ever."""
+    """A unique field, for some time or for ever."""
 
     key: str = ""
-    """Empty where its name goes unsaid."""
+    """Empty for the default of the engine."""
     seconds: str | None = None
 
 
@@ -27,7 +27,7 @@ class Outbox(Struct, frozen=True):
     ended: str
     by: str
     expires: str | None = None
-    """The variable with the seconds for which the history of what has ended is kept."""
+    """The variable with the retention of the history of ended entities in seconds."""
 
 
 class KeptInRedis(Storage, frozen=True):
@@ -38,17 +38,17 @@ class KeptInRedis(Storage, frozen=True):
     url: str
     prefix: str | None
     hash: str = ""
-    """Empty where no names are said; then there are none but those of the engine."""
+    """Empty where the spec has no names; then all are those of the engine."""
     sequence: str = ""
     types: Mapping[str, str] = field(default_factory=dict)
-    """The type of each field of the record as the spec has it, `enum` where it is one."""
+    """The type of each field of the record as in the spec, `enum` for enums."""
     optional: frozenset[str] = frozenset()
     words: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
-    """What the values of each enum field are in the hash."""
+    """The stored names of the values of each enum field."""
     trace: str | None = None
     expires: str | None = None
     replicas: str | None = None
-    """The variable with how many replicas must have what was created before anybody is told so."""
+    """The variable with the number of replicas that must have a new entity before the response."""
     unique: Mapping[str, Remembered] = field(default_factory=dict)
     indexes: Mapping[str, Index] = field(default_factory=dict)
     paused: str | None = None
@@ -59,11 +59,11 @@ class KeptInRedis(Storage, frozen=True):
 
     @property
     def drivers(self) -> frozenset[str]:
-        """The components that work for this engine by a clock of its own."""
+        """The components that this engine needs for its own periodic work."""
         return frozenset((self.outbox.by,) if self.outbox is not None else ())
 
     @property
     def placed(self) -> Placed:
-        """What it says of the meaning of entities."""
+        """The parts that affect the semantics of entities."""
         unique = {name: each.seconds for name, each in self.unique.items()}
         return Placed(unique, self.indexes, self.expires, self.trace)

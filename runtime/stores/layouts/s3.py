@@ -1,4 +1,4 @@
-"""Layout of entities in a bucket: the place, and the keys of objects by their purpose."""
+"""Layout of entities in a bucket: the location, and the keys of objects by their purpose."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from runtime.model.lifecycles import Placed, Storage
 
 
 class Shape(Struct, frozen=True):
-    """A record, or a message in one, as JSON has it: every field is there, and null where it is unset."""
+    """The JSON form of a record, or of a message in one: every field is present, null where unset."""
 
     made: type[Struct]
-    """The class of it."""
+    """Its class."""
     types: Mapping[str, str]
-    """The type of each field as the spec has it, `enum` where it is one."""
+    """The type of each field as in the spec, `enum` for enums."""
     optional: frozenset[str] = frozenset()
     words: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
-    """What the values of each enum field are called."""
+    """The names of the values of each enum field."""
 
 
 class Shard(Struct, frozen=True):
-    """The field that has the first hex digits of the key, by which entities are kept apart."""
+    """The field with the first hex digits of the key, which is the shard of an entity."""
 
     field: str
     digits: int
 
 
 class Schema(Struct, frozen=True):
-    """The field that tells by which layout an object was written."""
+    """The field with the version of the layout of an object."""
 
     field: str
     value: int
 
 
 class KeyIndex(Struct, frozen=True):
-    """Small objects that hint at entities in some states; a time in the key stands for its minute."""
+    """An index of small objects that hint at entities in some states; a time in the key is a minute."""
 
     key: str
     states: frozenset[int]
@@ -47,7 +47,7 @@ class KeyIndex(Struct, frozen=True):
 
 
 class Polling(Struct, frozen=True):
-    """Where those who take leases look; all but the index are variables."""
+    """The index that claims poll; its other settings are variables."""
 
     index: str
     mode: str
@@ -56,26 +56,26 @@ class Polling(Struct, frozen=True):
 
 
 class Repairing(Struct, frozen=True):
-    """Who puts indexes right; pace and page are variables. Every 0 seconds is never."""
+    """The component that repairs indexes; its interval and page size are variables, interval 0 is never."""
 
     by: str
     every: str
     page: str
     mark: str | None = None
-    """The object that says when the last whole round began."""
+    """The key of the checkpoint of the last complete repair."""
 
 
 class Large(Struct, frozen=True):
-    """Fields that have an object of their own where their JSON has more bytes than `over`."""
+    """Large fields: those with more than `over` bytes have an object of their own."""
 
     over: int
     refs: Mapping[str, str]
-    """Each such field, and the field that then says where its value is."""
+    """Each such field, and the field with the reference to its value."""
     object: str
 
 
 class Retiring(Struct, frozen=True):
-    """The tag of entities in some states, by which the bucket removes them after so many days."""
+    """The tag of entities in some states, which the bucket expires after so many days."""
 
     tag: str
     value: str
@@ -111,9 +111,9 @@ class KeptInS3(KeptInBucket, frozen=True, kw_only=True):
     shard: Shard | None = None
     schema: Schema | None = None
     keyed_by: str | None = None
-    """The field that the key is made from where an entity has one."""
+    """The field that the key is derived from where it is set."""
     unversioned: str | None = None
-    """The variable that says that there need be no versions; None where none are needed anyway."""
+    """The variable that allows an unversioned bucket; None where versions are not needed anyway."""
     skew: str | None = None
     indexes: Mapping[str, KeyIndex] = field(default_factory=dict)
     polls: Polling | None = None
@@ -121,19 +121,19 @@ class KeptInS3(KeptInBucket, frozen=True, kw_only=True):
     large: Large | None = None
     retires: Retiring | None = None
     journal: str | None = None
-    """The member of an object that has its history; without one its versions are all that is known."""
+    """The member of an object with its history; without one it is derived from the versions."""
     unique: str = "unique/{field}/{value}.json"
-    """The object that says which entity has a unique value; `value` is the digest of it."""
+    """The key of the object that names the entity of a unique value; `value` is its digest."""
     paused: str = "paused.json"
-    """The object with the values that are not claimed."""
+    """The key of the object with the paused values."""
 
     @property
     def drivers(self) -> frozenset[str]:
-        """The components that work for this engine by a clock of its own."""
+        """The components that this engine needs for its own periodic work."""
         return frozenset((self.repairs.by,) if self.repairs is not None else ())
 
     @property
     def placed(self) -> Placed:
-        """What it says of the meaning of entities."""
+        """The parts that affect the semantics of entities."""
         keyed = {self.keyed_by: None} if self.keyed_by else {}
         return replace(self.words, unique={**self.words.unique, **keyed})

@@ -11,21 +11,21 @@ from runtime.model.lifecycles import Index, Placed, Storage
 
 
 class KeptInSqlite(Storage, frozen=True):
-    """The file that keeps the entities, by the variable that names it, and the table in it."""
+    """The variable with the path of the file, and the table in it."""
 
     engine: ClassVar[str] = "sqlite"
     path: str
     table: str
     unique: tuple[str, ...]
     words: Mapping[int, str]
-    """What each state is called there."""
+    """The stored names of states."""
     unique_for: Mapping[str, str] = field(default_factory=dict)
-    """Fields that no two entities share for some time, and the variable with the seconds."""
+    """Fields that are unique for some time, and the variable with the seconds."""
     indexes: Mapping[str, Index] = field(default_factory=dict)
     expires: str | None = None
 
     @property
     def placed(self) -> Placed:
-        """What it says of the meaning of entities."""
+        """The parts that affect the semantics of entities."""
         unique = {**dict.fromkeys(self.unique), **self.unique_for}
         return Placed(unique, self.indexes, self.expires)

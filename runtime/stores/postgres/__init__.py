@@ -1,4 +1,4 @@
-"""PostgreSQL as a store: what the generated SQL does there, sent with as few round trips as possible."""
+"""The PostgreSQL engine: runs the generated SQL with as few round trips as possible."""
 
 from __future__ import annotations
 

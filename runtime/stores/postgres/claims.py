@@ -1,4 +1,4 @@
-"""Claims: take leases in order, renew them, and settle some while claiming others."""
+"""Claims: acquire leases in claim order, renew them, and exchange settlements for new claims."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from runtime.stores.semantics.rules import revised
 from runtime.stores.store import Busy, GuardBreach
 
 _ON_ACCESS = 100
-"""How many due entities a claim changes first."""
-EVER = datetime(1, 1, 1, tzinfo=UTC)
-_LOOK_BACK_S = 1.0
-"""How often at least those are looked for that are older than the last one taken."""
+"""Most due entities that a claim changes first."""
+BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+_REWIND_S = 1.0
+"""Longest interval of claims from the beginning, which find entities older than the cursor."""
 
 
 class PostgresClaims(PostgresSettlements[Record]):
-    """Claims the entities of one kind."""
+    """The claims of one kind of entity."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -52,8 +52,9 @@ class PostgresClaims(PostgresSettlements[Record]):
         narrowed["offered"] = None if capabilities is None else [*capabilities]
         if not self._is_plain:
             return await self._claim_in_order(edge, owner, count, call, narrowed, capabilities)
-        rows = await self._answer(self._look_on(None, owner, count, self._start(narrowed), call, narrowed))
-        return self._claimed(edge, rows, call)
+        start = self._start(narrowed)
+        rows = await self._answer(self._claim_remaining(None, owner, count, start, call, narrowed))
+        return self._decode_claimed(edge, rows, call)
 
     async def exchange(
         self,
@@ -73,33 +74,33 @@ class PostgresClaims(PostgresSettlements[Record]):
             claimed = await self.claim(owner, wanted, call, where=where, capabilities=capabilities)
             return ExchangeResult(claimed, outcomes)
         narrowed["offered"] = None if capabilities is None else [*capabilities]
-        outcomes, along, places = await self._settle_most(settlements, call)
+        outcomes, combined, positions = await self._settle_most(settlements, call)
         start = self._start(narrowed)
         rows: Sequence[Any] | None = None
-        if along is not None:
+        if combined is not None:
             claiming = {"owner": owner, "free": free + count_settled(outcomes), "from": start, **narrowed}
-            asked = [settlements[place] for place in places]
-            written = await self._exchange_group(along, call, asked, **claiming)
+            group = [settlements[position] for position in positions]
+            written = await self._exchange_group(combined, call, group, **claiming)
             rows = written.claimed
-            for place, outcome in zip(places, written.outcomes, strict=True):
-                outcomes[place] = outcome
+            for position, outcome in zip(positions, written.outcomes, strict=True):
+                outcomes[position] = outcome
         if not any(isinstance(each, PostgresUnavailable) for each in outcomes):
             wanted = free + count_settled(outcomes)
             try:
-                rows = await self._look_on(rows, owner, wanted, start, call, narrowed)
+                rows = await self._claim_remaining(rows, owner, wanted, start, call, narrowed)
             except PostgresUnavailable:
                 if not settlements:
                     raise self._unavailable() from None
-        answers = self._answers(settlements, outcomes, call)
-        return ExchangeResult(self._claimed(edge, rows or (), call), answers)
+        results = self._to_results(settlements, outcomes, call)
+        return ExchangeResult(self._decode_claimed(edge, rows or (), call), results)
 
     def _start(self, narrowed: Mapping[str, Any]) -> Any:
-        """Where a claim begins to look: at the very beginning, unless age alone decides."""
+        """Return where a claim begins: at the cursor if age alone decides, else at the beginning."""
         if not self._has_cursor or any(value is not None for value in narrowed.values()):
-            return EVER
+            return BEGINNING
         return self._cursor.start()
 
-    async def _look_on(
+    async def _claim_remaining(
         self,
         rows: Sequence[Any] | None,
         owner: str,
@@ -108,33 +109,32 @@ class PostgresClaims(PostgresSettlements[Record]):
         call: Call,
         narrowed: Mapping[str, Any],
     ) -> Sequence[Any]:
-        """Claim what a look did not get, at last from the very beginning.
+        """Claim up to the wanted number: from the cursor, then from the beginning.
 
-        After a step that has settled something another look follows soon, so that one looks back only if
-        there is a reason to.
+        After an exchange the next claim follows soon, so it rewinds only if there is a reason to.
         """
-        found = rows if rows is not None else await self._look(owner, wanted, start, call, narrowed)
-        if len(found) < wanted and start is not EVER and (rows is None or self._cursor.owes_back):
+        found = rows if rows is not None else await self._fetch_claims(owner, wanted, start, call, narrowed)
+        if len(found) < wanted and start is not BEGINNING and (rows is None or self._cursor.must_rewind):
             try:
-                back = self._cursor.back()
-                found = [*found, *await self._look(owner, wanted - len(found), back, call, narrowed)]
+                back = self._cursor.rewind()
+                found = [*found, *await self._fetch_claims(owner, wanted - len(found), back, call, narrowed)]
                 start = back
             except PostgresUnavailable:
                 if not found:
-                    raise  # What has been claimed is not to be forgotten for that.
+                    raise  # Otherwise the claimed entities would be lost.
         if self._has_cursor and all(value is None for value in narrowed.values()):
-            self._cursor.ended(start, found)
+            self._cursor.note_result(start, found)
         elif not found:
-            self._cursor.looked()
+            self._cursor.note_claim()
         return found
 
-    async def _look(
+    async def _fetch_claims(
         self, owner: str, free: int, start: Any, call: Call, narrowed: Mapping[str, Any]
     ) -> Sequence[Any]:
         if free <= 0:
             return ()
-        given = {"owner": owner, "free": free, "from": start, **narrowed}
-        return await self._run("claim", actor=call.caller, **given)
+        arguments = {"owner": owner, "free": free, "from": start, **narrowed}
+        return await self._run("claim", actor=call.caller, **arguments)
 
     async def _claim_in_order(
         self,
@@ -145,36 +145,36 @@ class PostgresClaims(PostgresSettlements[Record]):
         narrowed: dict[str, Any],
         capabilities: Collection[str] | None,
     ) -> list[Record]:
-        """Claim in a transaction: after what is due, and as far as the holder has room."""
+        """Claim in a transaction: after the due transitions, up to the capacity of the holder."""
         await self._forget()
         for clock in self._rules.on_access:
             await self._run_clock(clock, call, _ON_ACCESS)
-        self._cursor.looked()
-        taken: list[StepOutcome] = []
+        self._cursor.note_claim()
+        leased: list[StepOutcome] = []
         async with self._transaction() as connection:
             holder, held = await self._find_holder(connection, owner)
             free = room(self._rules, holder, "state", held, count)
             offered = offers(self._rules, holder, capabilities)
             narrowed["offered"] = None if offered is None else [*offered]
-            given = {"owner": owner, "free": free, "from": EVER, **narrowed}
+            arguments = {"owner": owner, "free": free, "from": BEGINNING, **narrowed}
             if free <= 0:
                 rows: Sequence[Any] = ()
             elif "claim" in self._statements:
-                rows = await self._run_in(connection, "claim", actor=call.caller, **given)
+                rows = await self._run_in(connection, "claim", actor=call.caller, **arguments)
             else:
-                rows = await self._run_in(connection, "choose", **given)
+                rows = await self._run_in(connection, "choose", **arguments)
                 for row in self._in_order(rows):
                     begun = StepOutcome(self._codec.decode(row), ())
-                    taken.append(self._take(begun, edge, moment_of(row), owner, is_final=False))
-                await self._write(connection, call.caller, taken, call)
-        if not taken:
-            return self._claimed(edge, rows, call)
-        for each in taken:
-            self._audit_taken(each, call)
-        return [revised(self._rules, each.old, each.record) for each in taken]
+                    leased.append(self._apply(begun, edge, moment_of(row), owner, is_final=False))
+                await self._write(connection, call.caller, leased, call)
+        if not leased:
+            return self._decode_claimed(edge, rows, call)
+        for each in leased:
+            self._audit_outcome(each, call)
+        return [revised(self._rules, each.old, each.record) for each in leased]
 
     async def _find_holder(self, connection: Connection, owner: str) -> tuple[Any | None, int]:
-        """Return the holder of a lease, as far as claims go by it, and how many it has."""
+        """Read the holder of leases with its state, capacity and offers, and the number of its leases."""
         lease = self._rules.lease
         if lease is None or lease.holder is None or "holder" not in self._statements:
             return None, 0
@@ -186,7 +186,7 @@ class PostgresClaims(PostgresSettlements[Record]):
         return SimpleNamespace(state=row["state"], **words), row["held"]
 
     def _narrow(self, where: Mapping[str, object]) -> dict[str, Any]:
-        """Return what narrows a claim or a listing, as statements take it."""
+        """Return the filters of a claim or a listing as arguments of statements."""
         self._require_fields(where)
         columns = self._statements["columns"].takes
         narrowed: dict[str, Any] = {}
@@ -194,12 +194,12 @@ class PostgresClaims(PostgresSettlements[Record]):
             if value is None:
                 narrowed["absent"] = [*narrowed.get("absent", ()), name]
             elif columns[name] not in ("text", "integer", "bigint", "boolean", "uuid"):
-                raise GuardBreach(f"{name} of a {self._entity} narrows nothing in PostgreSQL")
+                raise GuardBreach(f"{name} of a {self._entity} cannot be a filter in PostgreSQL")
             else:
                 narrowed[f"record_{name}"] = value
         return narrowed
 
-    def _claimed(self, edge: Transition, rows: Sequence[Any], call: Call) -> list[Record]:
+    def _decode_claimed(self, edge: Transition, rows: Sequence[Any], call: Call) -> list[Record]:
         lease = self._rules.lease
         assert lease is not None
         claimed = [self._codec.decode(row) for row in self._in_order(rows)]
@@ -211,7 +211,7 @@ class PostgresClaims(PostgresSettlements[Record]):
         return claimed
 
     def _in_order(self, rows: Sequence[Any]) -> Sequence[Any]:
-        """Return rows in claim order; those of one statement may come in any."""
+        """Sort rows in claim order; a statement returns them in any."""
         if len(rows) < 2:
             return rows
         key = self._key_field
@@ -231,30 +231,30 @@ class PostgresClaims(PostgresSettlements[Record]):
         for key, _ in () if self._is_timeless else known:
             await self._access(codec.as_key(key))
         actor = sorted(self._rules.entering.actors)[0] if self._rules.entering else ""
-        given = self._lease_columns(known) | {"actor": actor, "seconds": seconds}
-        rows = await self._answer(self._run("renew", **given)) if known else ()
+        arguments = self._lease_columns(known) | {"actor": actor, "seconds": seconds}
+        rows = await self._answer(self._run("renew", **arguments)) if known else ()
         renewed = self._by_key(rows)
-        left = {codec.as_key(key) for key, _ in known} - renewed.keys()
-        if left and not self._is_plain:
-            renewed |= await self._renew_locked(left, given)
-            left -= renewed.keys()
-        goes_on: dict[str, Any] = {}
-        if left:
-            rows = await self._answer(self._run("holds", keys=[*left]))
-            goes_on = {str(row[self._key_field]): row for row in rows}
-        return [self._renewed(key, lease, renewed, goes_on) for key, lease in held]
+        remaining = {codec.as_key(key) for key, _ in known} - renewed.keys()
+        if remaining and not self._is_plain:
+            renewed |= await self._renew_locked(remaining, arguments)
+            remaining -= renewed.keys()
+        unrenewed: dict[str, Any] = {}
+        if remaining:
+            rows = await self._answer(self._run("holds", keys=[*remaining]))
+            unrenewed = {str(row[self._key_field]): row for row in rows}
+        return [self._renewal_result(key, lease, renewed, unrenewed) for key, lease in held]
 
-    async def _renew_locked(self, left: Collection[str], given: Mapping[str, Any]) -> dict[str, Any]:
-        """Renew leases once more, after whoever has their rows."""
+    async def _renew_locked(self, keys: Collection[str], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Renew leases after waiting for the locks of their rows."""
         async with self._transaction() as connection:
-            if not await self._run_in(connection, "lock", keys=[*left]):
+            if not await self._run_in(connection, "lock", keys=[*keys]):
                 return {}
-            return self._by_key(await self._run_in(connection, "renew", **given))
+            return self._by_key(await self._run_in(connection, "renew", **arguments))
 
     def _by_key(self, rows: Sequence[Any]) -> dict[str, Any]:
         return {str(row[self._key_field]): self._codec.decode(row) for row in rows}
 
-    def _renewed(
+    def _renewal_result(
         self, key: str, proof: LeaseProof, renewed: Mapping[str, Any], others: Mapping[str, Any]
     ) -> Any:
         own, lease = self._codec.as_key(key), self._rules.lease
@@ -308,44 +308,43 @@ class PostgresClaims(PostgresSettlements[Record]):
 
 
 class ClaimCursor:
-    """Looks go on from where the last were taken, and every so often from the very beginning.
+    """The cursor of claims: they continue at the age of the last claim, and now and then from the beginning.
 
-    What was taken leaves its traces in the index until it is vacuumed, which a forgotten transaction can
-    hold up for hours. Passing all of them on every look would take longer and longer. Where nothing is
-    expected, one look at all of it is enough.
+    Claimed entities leave dead tuples in the index until it is vacuumed, which a forgotten transaction can
+    delay for hours. A scan over all of them in every claim would get slower and slower. Without a wake-up one
+    claim from the beginning is enough.
     """
 
     def __init__(self, oldest_by: str) -> None:
         self._oldest_by = oldest_by
-        self._oldest, self._looked_back, self._has_found = EVER, 0.0, False
-        self.owes_back = True
-        """Whether something may have come back since the last look at all there is."""
-        self.looked: Callable[[], bool] = lambda: True
-        """Called whenever a look begins; whether there was news since the last."""
+        self._oldest, self._rewound_at, self._has_found = BEGINNING, 0.0, False
+        self.must_rewind = True
+        """Whether an entity older than the cursor may have become claimable since the last rewind."""
+        self.note_claim: Callable[[], bool] = lambda: True
+        """Called at the beginning of a claim; returns whether there was a wake-up since the last one."""
 
     def start(self) -> datetime:
-        """Begins a look: from here on."""
-        now, is_news = asyncio.get_running_loop().time(), self.looked()
-        self.owes_back |= is_news
-        if now - self._looked_back > _LOOK_BACK_S or not (is_news or self._has_found):
-            return self.back()
+        """Begin a claim; return its start."""
+        now, is_woken = asyncio.get_running_loop().time(), self.note_claim()
+        self.must_rewind |= is_woken
+        if now - self._rewound_at > _REWIND_S or not (is_woken or self._has_found):
+            return self.rewind()
         return self._oldest
 
-    def back(self) -> datetime:
-        """Begins a look at all there is."""
-        self._looked_back, self.owes_back = asyncio.get_running_loop().time(), False
-        return EVER
+    def rewind(self) -> datetime:
+        """Begin a claim at the beginning; return that."""
+        self._rewound_at, self.must_rewind = asyncio.get_running_loop().time(), False
+        return BEGINNING
 
-    def ended(self, start: datetime, found: Sequence[Any]) -> None:
-        """Remembers what a look has found that began there.
+    def note_result(self, start: datetime, found: Sequence[Any]) -> None:
+        """Move the cursor after a claim that began at a start.
 
-        Another look may have ended meanwhile. If it went back and found something, the next goes on from
-        there, else from the last of all.
+        Claims may be concurrent: one that rewound and found something sets the cursor, others advance it.
         """
         self._has_found = bool(found)
         if found:
             last: datetime = max(row[self._oldest_by] for row in found)
-            if start is EVER:
+            if start is BEGINNING:
                 self._oldest = last
             elif self._oldest >= start:
                 self._oldest = max(self._oldest, last)

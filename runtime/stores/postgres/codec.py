@@ -1,4 +1,4 @@
-"""Codec between records and rows: states are names there and numbers in Python, keys may be UUIDs."""
+"""Codec of records and rows: states are names in a row and numbers in Python, keys may be UUIDs."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class PostgresCodec(Generic[Record]):
     # Keys and states.
 
     def is_key(self, text: str) -> bool:
-        """Whether a text can be a key of the table at all."""
+        """Whether a text is a valid key of the table."""
         return _UUID.fullmatch(text) is not None if self.has_uuids else "\0" not in text
 
     def as_key(self, text: str) -> str:
-        """Return a key as the database gives it back."""
+        """Normalize a key as the database returns it."""
         return text.lower() if self.has_uuids else text
 
     def state_name(self, number: int) -> str:
@@ -55,7 +55,7 @@ class PostgresCodec(Generic[Record]):
     # Rows.
 
     def decode(self, row: Any) -> Record:
-        """Return the record of a row, by the names of its columns; a row may have more of them."""
+        """Decode a row to a record, by the names of its columns; further columns are ignored."""
         values = {name: row[name] for name in self._names}
         for name, convert in self._decoders.items():
             if values[name] is not None:
@@ -63,7 +63,7 @@ class PostgresCodec(Generic[Record]):
         return self._record(**values)
 
     def encode(self, records: Iterable[Any]) -> str:
-        """Return records as the JSON of their rows."""
+        """Encode records as the JSON of their rows."""
         rows = [
             {column: self._to_json(name, getattr(each, name)) for name, column in self._columns}
             for each in records
@@ -71,7 +71,7 @@ class PostgresCodec(Generic[Record]):
         return msgspec.json.encode(rows).decode()
 
     def argument(self, name: str, value: Any) -> Any:
-        """Return the value of a field as an argument of a statement."""
+        """Convert the value of a field to an argument of a statement."""
         if isinstance(value, str) and self._types[name] == "text":
             return storable(value, self._cuts.get(name))
         if isinstance(value, Struct):
@@ -107,11 +107,11 @@ def _is_struct(kind: Any) -> bool:
 
 
 def storable(text: str, most: int | None = None) -> str:
-    """Return a text as it can be kept: cut at a character, and without what the database refuses."""
+    """Return a text that the database accepts: truncated at a character, without NUL."""
     encoded = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace")
     return (encoded if most is None else encoded[:most]).decode("utf-8", "ignore")
 
 
-def refused(name: str) -> Unstorable:
-    """Return the error for a value that the database does not take."""
+def make_unstorable(name: str) -> Unstorable:
+    """Return the error for a value that the database does not accept."""
     return Unstorable(f"{name}: the store cannot hold this value")

@@ -1,7 +1,7 @@
-"""New entities: added, or found under what no two of them share.
+"""Creation of entities: insert them, or find the existing ones with their unique values.
 
-Where the unique constraint alone decides, one statement adds what is new. Ceilings, values that are
-remembered for some time, and whatever else needs the moment of the creation, take a transaction.
+Where a unique constraint decides, one statement inserts the new ones. Ceilings, unique values that expire,
+and whatever else depends on the time of the creation, take a transaction.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from runtime.stores.semantics.leases import is_in_index
 from runtime.stores.store import GuardBreach, Unstorable
 
 Run = Callable[..., Awaitable[Sequence[Any]]]
-"""Runs a statement by its name, in a transaction of its own or in one that has more of them."""
+"""Runs a statement by its name, in a transaction of its own or in one of several."""
 
 _PATIENT = 3
-"""How many wait for another transaction at a time: the connections are for the others too."""
+"""Most creations that wait for locks at a time, so that connections stay free for others."""
 _ATTEMPTS = 3
-"""An entity that was found and then purged before it could be read is created after all."""
-_Made = tuple[Any, bool]
-_Way = tuple[str, bool]
-"""The actor, and whether it takes the first edge with the creation."""
+"""Tries to insert or find; an entity may be purged between the two."""
+_Created = tuple[Any, bool]
+_BatchKey = tuple[str, bool]
+"""The actor, and whether the first edge is applied with the creation."""
 
 
 class PostgresCreation(PostgresClocks[Record]):
-    """Creates the entities of one kind."""
+    """The creation of entities of one kind."""
 
     _apart_us = 1
-    """What lies between two entities that come together, so that they are claimed in their order."""
+    """Microseconds between two entities of one call, so that they are claimed in their order."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._creating: dict[_Way, Batch[Record, _Made]] = {}
-        self._waiting: dict[_Way, Batch[Record, _Made]] = {}
+        self._creating: dict[_BatchKey, Batch[Record, _Created]] = {}
+        self._waiting: dict[_BatchKey, Batch[Record, _Created]] = {}
         quick = self._statements.get("create")
-        self._given = [name for name in quick.takes if name.startswith("record_")] if quick else []
+        self._parameters = [name for name in quick.takes if name.startswith("record_")] if quick else []
         self._first = next(
             (name.removeprefix("create_") for name in self._statements if _is_at_once(name)), ""
         )
-        self._unsaid = self._unsaid_fields()
+        self._defaults = self._default_fields()
 
     async def create(self, record: Record, call: Call, *, then: Sequence[str] = ()) -> CreateResult[Record]:
         self._require_creator(call)
@@ -58,7 +58,7 @@ class PostgresCreation(PostgresClocks[Record]):
         if not self._is_quick([record], first):
             (result,) = await self._create_in_order([record], call, None, first)
         else:
-            made, is_new = await self._answer(self._create_shared(record, (call.caller, bool(first))))
+            made, is_new = await self._answer(self._create_batched(record, (call.caller, bool(first))))
             result = CreateResult(made, is_new)
             self._audit_created(result, first, call)
         if result.is_refused:
@@ -79,11 +79,11 @@ class PostgresCreation(PostgresClocks[Record]):
             self._require_key_form(record)
         if not self._is_quick(records, first):
             return await self._create_in_order(records, call, compare, first)
-        way = (call.caller, bool(first))
+        batch_key = (call.caller, bool(first))
         work = (
-            self._create_quick(way, records)
+            self._create_quick(batch_key, records)
             if compare is None
-            else self._create_compared(compare, way, records)
+            else self._create_compared(compare, batch_key, records)
         )
         results = [CreateResult(made, is_new) for made, is_new in await self._answer(work)]
         for each in results:
@@ -93,93 +93,97 @@ class PostgresCreation(PostgresClocks[Record]):
     # In one statement.
 
     def _is_quick(self, records: Sequence[Record], first: Sequence[Transition]) -> bool:
-        """Whether one statement creates these: they bring along nothing that only the store writes."""
+        """Whether one statement creates these: they set no field that only the store writes."""
         if (
-            not self._given
+            not self._parameters
             or not self._is_timeless
             or [each.name for each in first] not in ([], [self._first])
         ):
             return False
-        return all(getattr(record, name) == value for record in records for name, value in self._unsaid)
+        return all(getattr(record, name) == value for record in records for name, value in self._defaults)
 
-    def _unsaid_fields(self) -> list[tuple[str, Any]]:
-        """Fields that the statement does not take, with what they are where nothing is said."""
+    def _default_fields(self) -> list[tuple[str, Any]]:
+        """Return the fields that are no argument of the statement, with their defaults."""
         rules, lease = self._rules, self._rules.lease
         written = {rules.lifecycle.status, *rules.lifecycle.creation_stamps}
         if lease is not None:
             written |= {lease.owner, lease.fence, lease.expires, lease.token or ""}
-        given = {name.removeprefix("record_") for name in self._given}
-        return [(name, rules.unset(name)) for name in rules.names if name not in written | given]
+        arguments = {name.removeprefix("record_") for name in self._parameters}
+        return [(name, rules.unset(name)) for name in rules.names if name not in written | arguments]
 
-    async def _create_shared(self, record: Record, way: _Way) -> _Made:
-        """With others first; alone where another transaction has to end before anybody knows the outcome."""
-        batch = self._creating.get(way)
+    async def _create_batched(self, record: Record, batch_key: _BatchKey) -> _Created:
+        """Create in a batch; alone where another transaction has a lock that decides the outcome."""
+        batch = self._creating.get(batch_key)
         if batch is None:
-            batch = self._creating[way] = self._creator(way)
+            batch = self._creating[batch_key] = self._make_batch(batch_key)
         try:
             return await batch(record)
         except Locked:
-            waiting = self._waiting.get(way)
+            waiting = self._waiting.get(batch_key)
             if waiting is None:
-                waiting = self._waiting[way] = Batch(
-                    partial(self._create_quick, way), max_items=1, concurrency=_PATIENT
+                waiting = self._waiting[batch_key] = Batch(
+                    partial(self._create_quick, batch_key), max_items=1, concurrency=_PATIENT
                 )
             return await waiting(record)
 
-    def _creator(self, way: _Way) -> Batch[Record, _Made]:
-        async def create(records: Sequence[Record]) -> Sequence[_Made | Exception]:
+    def _make_batch(self, batch_key: _BatchKey) -> Batch[Record, _Created]:
+        async def create(records: Sequence[Record]) -> Sequence[_Created | Exception]:
             try:
-                return await self._create_quick(way, records, statement="create_shared")
+                return await self._create_quick(batch_key, records, statement="create_shared")
             except (Unstorable, Locked, GuardBreach) as error:
                 if len(records) == 1:
                     return [error]
-                # It is about one of them; the others only happened to come with it.
+                # One of them is the cause; create the others without it.
                 return [(await create([each]))[0] for each in records]
 
         return Batch(create, concurrency=2)
 
     async def _create_compared(
-        self, compare: Compare[Record], way: _Way, records: Sequence[Record]
-    ) -> list[_Made]:
+        self, compare: Compare[Record], batch_key: _BatchKey, records: Sequence[Record]
+    ) -> list[_Created]:
         async with self._transaction() as connection:
-            made = await self._create_quick(way, records, partial(self._run_in, connection))
+            made = await self._create_quick(batch_key, records, partial(self._run_in, connection))
             for wanted, (found, is_new) in zip(records, made, strict=True):
                 if not is_new:
                     compare(wanted, found)
         return made
 
     async def _create_quick(
-        self, way: _Way, records: Sequence[Record], run: Run | None = None, statement: str = "create"
-    ) -> list[_Made]:
+        self,
+        batch_key: _BatchKey,
+        records: Sequence[Record],
+        run: Run | None = None,
+        statement: str = "create",
+    ) -> list[_Created]:
         run = run or self._run
-        actor, then = way
+        actor, then = batch_key
         first = {self._identity(each): each for each in reversed(records)}
         keys = [each for each in map(self._identity, records) if isinstance(each, str)]
         if len({*keys}) < len(keys):
             raise GuardBreach(f"two of these new entities have one key of a {self._entity}")
-        left, made, new = dict(first), dict[Any, Record](), set[Any]()
+        remaining, created, new = dict(first), dict[Any, Record](), set[Any]()
         for _ in range(_ATTEMPTS):
-            columns = self._columns([*left.values()])
+            columns = self._columns([*remaining.values()])
             added = self._read(await run(statement, actor=actor, then=then, **columns))
             new |= added.keys()
-            made |= added
-            left = {each: record for each, record in left.items() if each not in made}
-            if not left:
+            created |= added
+            remaining = {each: record for each, record in remaining.items() if each not in created}
+            if not remaining:
                 break
-            made |= self._read(await self._find([*left.values()], run))
-            left = {each: record for each, record in left.items() if each not in made}
-            if not left:
+            created |= self._read(await self._find([*remaining.values()], run))
+            remaining = {each: record for each, record in remaining.items() if each not in created}
+            if not remaining:
                 break
-        if left:
+        if remaining:
             raise GuardBreach(f"a {self._entity} was neither created nor found")
         return [
-            (made[each], each in new and record is first[each])
+            (created[each], each in new and record is first[each])
             for record in records
             for each in (self._identity(record),)
         ]
 
     async def _find(self, records: Sequence[Record], run: Run) -> Sequence[Any]:
-        """Find those that have a value of a record which no two share."""
+        """Find the entities with a unique value of one of the records."""
         wanted: dict[str, list[Any]] = {f"record_{name}": [] for name in self._kept.unique}
         wanted |= {"fields": [], "values": []}
         for record in records:
@@ -198,14 +202,14 @@ class PostgresCreation(PostgresClocks[Record]):
         return {self._identity(each): each for each in records}
 
     def _identity(self, record: Any) -> Any:
-        """What tells two records apart: the unique value, or the key where there is none."""
+        """Return the identity of a record: its first unique value, or the key where there is none."""
         for pair in unique_values(self._rules, record).items():
             return pair
         return self._codec.as_key(self._rules.key(record))
 
     def _columns(self, records: Sequence[Any]) -> dict[str, list[Any]]:
         codec, columns = self._codec, dict[str, list[Any]]()
-        for parameter in self._given:
+        for parameter in self._parameters:
             name = parameter.removeprefix("record_")
             columns[parameter] = [getattr(each, name) for each in records]
         key = f"record_{self._key_field}"
@@ -230,7 +234,7 @@ class PostgresCreation(PostgresClocks[Record]):
             self._audit(CREATION, self._rules.key(made.created), call, self._first_note(made.created))
         for made in new:
             if made.edges:
-                self._audit_taken(_taken(made), call)
+                self._audit_outcome(_to_outcome(made), call)
         return results
 
     async def _plan(
@@ -242,11 +246,11 @@ class PostgresCreation(PostgresClocks[Record]):
         call: Call,
         now: int,
     ) -> tuple[list[CreateResult[Record]], list[Begun]]:
-        """Say what becomes of each, and change nothing; it may raise at any of them."""
+        """Plan each creation without a write; any of them may raise."""
         rules, codec = self._rules, self._codec
         run = partial(self._run_in, connection)
         keys = [codec.as_key(rules.key(each)) for each in records]
-        taken = {rules.key(codec.decode(row)) for row in await run("lock", keys=keys)}
+        existing = {rules.key(codec.decode(row)) for row in await run("lock", keys=keys)}
         known: dict[Any, Any] = {}
         for record in [codec.decode(row) for row in await self._find(records, run)]:
             known |= dict.fromkeys(unique_values(rules, record).items(), record)
@@ -262,14 +266,14 @@ class PostgresCreation(PostgresClocks[Record]):
                     compare(record, found)
                 results.append(CreateResult(found, False))
                 continue
-            if key in taken:
+            if key in existing:
                 raise GuardBreach(f"{self._entity} {key} exists already")
             if most is not None and depth >= most:
                 results.append(CreateResult(record, False, True))
                 continue
             made = begin(rules, record, first, now + self._apart_us * len(new), self._world, call.caller)
             depth += ceiling is not None and is_in_index(rules, rules.indexes[ceiling.index], made.record)
-            taken.add(key)
+            existing.add(key)
             known |= dict.fromkeys(pairs, made.record)
             new.append(made)
             results.append(CreateResult(made.record, True))
@@ -293,10 +297,10 @@ class PostgresCreation(PostgresClocks[Record]):
             await self._run_in(
                 connection, "remember", fields=fields, values=values, keys=keys, seconds=seconds
             )
-        taken = [_taken(each) for each in new if each.edges]
-        await self._write(connection, call.caller, taken, call, is_new=True)
+        outcomes = [_to_outcome(each) for each in new if each.edges]
+        await self._write(connection, call.caller, outcomes, call, is_new=True)
 
-    # What both share.
+    # Shared parts.
 
     def _require_key_form(self, record: Record) -> None:
         key = self._rules.key(record)
@@ -316,6 +320,6 @@ def _is_at_once(name: str) -> bool:
     return name.startswith("create_") and name != "create_shared"
 
 
-def _taken(made: Begun) -> StepOutcome:
+def _to_outcome(made: Begun) -> StepOutcome:
     changes = tuple((each.edge, each.record) for each in made.steps)
-    return StepOutcome(made.created, changes, asked=tuple(each.name for each in made.edges))
+    return StepOutcome(made.created, changes, requested=tuple(each.name for each in made.edges))

@@ -1,29 +1,29 @@
-"""Connections to one database: few, kept, opened without haste when they cannot be had."""
+"""The connection pool of one database: small, kept open, with backoff where it cannot connect."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import asyncpg
 
 MOST = 8
-"""Connections of one process. Statements are shared, so more of them would only wait for each other."""
+"""Pool size of one process. Statements are batched, so more connections would only wait for each other."""
 WAIT_S = 1.0
-"""How long a caller waits for a connection to become free, or to be made."""
+"""Timeout of acquiring a connection from the pool, and of connecting."""
 STATEMENT_S = 5.0
-"""How long a statement may take; all but a few of them are short, so it is stuck then."""
+"""Timeout of a statement; all but a few of them are short, so a slower one is stuck."""
 LONG_S = 60.0
-"""The same for those that go through much of the table."""
+"""Timeout of statements that scan much of a table."""
 PAUSE_S = (0.05, 1.0)
-"""The least and the greatest pause between two attempts to connect."""
+"""Least and greatest backoff between two attempts to connect."""
 
 SESSION = {
     "TimeZone": "UTC",
-    # Every statement finds its rows through an index. A plan that was made while the table was small, and is
-    # used ever after, must not read all of it.
+    # Every statement uses an index. A generic plan that was cached while the table was small must not be a
+    # sequential scan.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -36,7 +36,7 @@ SESSION = {
 
 
 class PostgresUnavailable(Exception):
-    """The database does not answer. `unknown` says that the last statement may have been carried out."""
+    """The database is unavailable. `unknown` means that the last statement may have been committed."""
 
     def __init__(self, why: str, *, unknown: bool = False) -> None:
         super().__init__(why)
@@ -44,7 +44,7 @@ class PostgresUnavailable(Exception):
 
 
 class Locked(PostgresUnavailable):
-    """Another transaction holds what the statement needs, and the statement does not wait for it."""
+    """Another transaction has a lock that the statement needs and does not wait for."""
 
 
 LOST = (
@@ -54,22 +54,22 @@ LOST = (
     OSError,
     TimeoutError,
 )
-"""What asyncpg raises where a connection is of no use any more."""
+"""Exceptions of asyncpg for a lost connection."""
 _REFUSING_CLASSES = ("08", "25", "53", "55", "57", "58", "XX")
-"""Classes of SQLSTATE that say that the server cannot do it now: nothing is wrong with the statement."""
+"""Classes of SQLSTATE of temporary failures of the server, independent of the statement."""
 _LACKING = ("42P01", "42703", "42883", "3F000", "3D000")
-"""The schema is not there (yet)."""
+"""SQLSTATEs of a missing schema, or one that is not migrated yet."""
 _LOCKED = "55P03"
 _TRY_AGAIN = ("40001", "40P01")
 
 
 class Database:
-    """The connections of one process to one database."""
+    """The connection pool of one process to one database."""
 
     def __init__(self, url: str, *, name: str = "charter", most: int = MOST) -> None:
         self._url = url
         self._name = name
-        self._free: list[asyncpg.Connection[Any]] = []
+        self._idle: list[asyncpg.Connection[Any]] = []
         self._open = 0
         self._room = asyncio.Semaphore(most)
         self._pause = 0.0
@@ -77,13 +77,13 @@ class Database:
         self._closing = False
 
     async def fetch(self, text: str, *arguments: Any, timeout: float = STATEMENT_S) -> Sequence[Any]:
-        """Runs one statement in a transaction of its own."""
+        """Run one statement in a transaction of its own."""
         async with self.connection() as connection:
             return await run(connection, text, *arguments, timeout=timeout)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[asyncpg.Connection[Any]]:
-        """A connection for a moment. One that was lost, or left in the middle of something, is closed."""
+        """Acquire a connection. One that is lost, or still in a transaction, is closed at release."""
         if self._room.locked():
             try:
                 async with asyncio.timeout(WAIT_S):
@@ -91,13 +91,13 @@ class Database:
             except TimeoutError:
                 raise PostgresUnavailable("all connections are in use") from None
         else:
-            await self._room.acquire()  # At once, so no clock has to be set.
+            await self._room.acquire()  # Without a wait, so no timer is necessary.
         try:
-            connection = self._unused() or await self._connect()
+            connection = self._pop_idle() or await self._connect()
             try:
                 yield connection
             except BaseException as error:
-                # An error between two statements leaves it as it should be; a cancelled call does not.
+                # After an error between two statements it is usable; after a cancellation it is not.
                 if not isinstance(error, Exception):
                     connection.terminate()
                 raise
@@ -105,13 +105,13 @@ class Database:
                 if self._closing or connection.is_closed() or connection.is_in_transaction():
                     connection.terminate()
                 else:
-                    self._free.append(connection)
+                    self._idle.append(connection)
         finally:
             self._room.release()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[asyncpg.Connection[Any]]:
-        """A connection with a transaction around everything that is done with it."""
+        """Acquire a connection with a transaction: commit at the end, roll back on an error."""
         async with self.connection() as connection:
             try:
                 begun = connection.transaction()
@@ -119,7 +119,7 @@ class Database:
             except LOST as error:
                 raise PostgresUnavailable(type(error).__name__) from None
             except asyncpg.PostgresError as error:
-                raise translated(error) from None
+                raise translate_error(error) from None
             try:
                 yield connection
             except BaseException:
@@ -131,32 +131,32 @@ class Database:
             except LOST as error:
                 raise PostgresUnavailable(type(error).__name__, unknown=True) from None
             except asyncpg.PostgresError as error:
-                raise translated(error) from None
+                raise translate_error(error) from None
 
     async def dedicated(self) -> asyncpg.Connection[Any]:
-        """A connection that is the caller's to close."""
+        """Open a connection outside the pool, which the caller closes."""
         return await self._connect()
 
     async def close(self) -> None:
-        """Closes what is free now, and what becomes free later."""
+        """Close all idle connections now, and the others when they are released."""
         self._closing = True
-        while self._free:
-            connection = self._free.pop()
+        while self._idle:
+            connection = self._idle.pop()
             try:
                 await connection.close(timeout=WAIT_S)
             except (*LOST, asyncpg.PostgresError):
                 connection.terminate()
 
-    def _unused(self) -> asyncpg.Connection[Any] | None:
-        """One that is open as far as we know; those that a restart of the server has closed are forgotten."""
-        while self._free:
-            connection = self._free.pop()
+    def _pop_idle(self) -> asyncpg.Connection[Any] | None:
+        """Return an idle connection; those that a restart of the server has closed are dropped."""
+        while self._idle:
+            connection = self._idle.pop()
             if not connection.is_closed():
                 return connection
         return None
 
     async def _connect(self) -> asyncpg.Connection[Any]:
-        """Connects, unless the last attempt has just failed: a database that comes back is not stormed."""
+        """Connect with backoff, so that a returning database is not stormed by reconnects."""
         loop = asyncio.get_running_loop()
         if loop.time() < self._closed_until:
             raise PostgresUnavailable("the last attempt to connect has just failed")
@@ -178,7 +178,7 @@ class Database:
 async def run(
     connection: asyncpg.Connection[Any], text: str, *arguments: Any, timeout: float = STATEMENT_S
 ) -> Sequence[Any]:
-    """Run a statement; an error that says it cannot be done now becomes PostgresUnavailable."""
+    """Run a statement; a temporary failure becomes PostgresUnavailable."""
     try:
         return await connection.fetch(text, *arguments, timeout=timeout)
     except LOST as error:
@@ -187,22 +187,19 @@ async def run(
         connection.terminate()
         raise PostgresUnavailable(type(error).__name__, unknown=True) from None
     except asyncpg.PostgresError as error:
-        raise translated(error) from None
+        raise translate_error(error) from None
 
 
-def translated(error: asyncpg.PostgresError) -> Exception:
-    """An error of the server as PostgresUnavailable, if that is what it means; otherwise the error itself."""
+def translate_error(error: asyncpg.PostgresError) -> Exception:
+    """Convert an error of the server to PostgresUnavailable if it is temporary; else return it."""
     code = error.sqlstate or ""
     if code in _LACKING:
-        return PostgresUnavailable("the schema is not there")
+        return PostgresUnavailable("the schema is missing or not migrated")
     if code == _LOCKED:
         return Locked("another transaction holds it")
     if code in _TRY_AGAIN:
         return PostgresUnavailable(f"SQLSTATE {code}")
     if code[:2] in _REFUSING_CLASSES:
-        # Without an answer to COMMIT nobody knows; other statements were rolled back by the server.
+        # A lost response to COMMIT leaves the outcome unknown; other statements were rolled back.
         return PostgresUnavailable(f"SQLSTATE {code}", unknown=code[:2] in ("08", "57"))
     return error
-
-
-Notified = Callable[[], None]

@@ -1,4 +1,4 @@
-"""Due transitions: what the clock drives, some entities at a time, by any number of processes at once."""
+"""Due transitions: batches of changes that the clock drives, by any number of concurrent processes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from runtime.stores.semantics.rules import Clock
 from runtime.stores.store import GuardBreach, Unstorable
 
 SET_ASIDE_S = 60.0
-"""How long an entity is left alone that could not be changed."""
+"""Seconds for which an entity is skipped after a failed change."""
 
 SWEEP_STUCK = Event("sweep_stuck", "ERROR", always=True)
 
 
 class PostgresClocks(PostgresSteps[Record]):
-    """Drives the due changes of one kind of entity."""
+    """The due changes of one kind of entity."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._aside: dict[Any, float] = {}
+        self._skipped_until: dict[Any, float] = {}
 
     async def run_due(self, change: str, call: Call) -> int:
         clocks = self._admit_clock(change, call)
@@ -36,8 +36,8 @@ class PostgresClocks(PostgresSteps[Record]):
         return done
 
     async def _run_clock(self, clock: Clock, call: Call, most: int) -> int:
-        """Make a change to one bounded batch; return to how many."""
-        skip = self._set_aside()
+        """Apply a change to one bounded batch; return how many entities it changed."""
+        skip = self._list_skipped()
         try:
             return await self._run_batch(clock, call, skip, most)
         except (Unstorable, GuardBreach):
@@ -48,12 +48,12 @@ class PostgresClocks(PostgresSteps[Record]):
             rows = await self._run_in(connection, clock.statement, skip=skip, most=most)
             if rows and not is_in_force(self._rules, clock.due, moment_of(rows[0]), self._opened):
                 return 0
-            taken = await self._drive(connection, clock, rows)
-        self._audit_driven(clock, taken, call)
-        return len(taken)
+            outcomes = await self._drive(connection, clock, rows)
+            self._audit_driven(clock, outcomes, call)
+            return len(outcomes)
 
     async def _run_one_by_one(self, clock: Clock, call: Call, skip: list[Any], most: int) -> int:
-        """Change the others where one stands in the way of a whole batch; that is set aside for a while."""
+        """Change the entities of a failed batch one by one; skip the failing ones for a while."""
         async with self._transaction() as connection:
             rows = await self._run_in(connection, clock.statement, skip=skip, most=most)
         done, now = 0, asyncio.get_running_loop().time()
@@ -63,17 +63,17 @@ class PostgresClocks(PostgresSteps[Record]):
             try:
                 done += await self._run_batch(clock, call, others, 1)
             except (Unstorable, GuardBreach) as error:
-                self._aside[key] = now + SET_ASIDE_S
+                self._skipped_until[key] = now + SET_ASIDE_S
                 skip = [*skip, key]
                 name = clock.change.name if clock.change else DELETION
                 call.tell(
                     SWEEP_STUCK,
-                    f"this {self._entity} cannot {name}; it is left for {SET_ASIDE_S:g} s: {error}",
+                    f"this {self._entity} cannot {name}; it is skipped for {SET_ASIDE_S:g} s: {error}",
                     **{self._key_field: str(key)},
                 )
         return done
 
-    def _set_aside(self) -> list[Any]:
+    def _list_skipped(self) -> list[Any]:
         now = asyncio.get_running_loop().time()
-        self._aside = {key: until for key, until in self._aside.items() if until > now}
-        return [*self._aside]
+        self._skipped_until = {key: until for key, until in self._skipped_until.items() if until > now}
+        return [*self._skipped_until]

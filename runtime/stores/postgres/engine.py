@@ -1,4 +1,4 @@
-"""The PostgreSQL engine of a node: one connection pool a database, for all entities in it."""
+"""The PostgreSQL engine of a node: one connection pool for each database, shared by its entities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maintenance of a store beside its calls: migrate, listen for wake-ups, and count what there is."""
+"""Background maintenance of a store: migrate, listen for wake-ups, and count entities by state."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from runtime.observe.log import Log
 from runtime.stores.layouts.postgres import KeptInPostgres
 from runtime.stores.postgres.database import LOST, Database, PostgresUnavailable
 from runtime.stores.postgres.measures import PostgresMeasures
-from runtime.stores.postgres.schema.migrations import migrate, missing
+from runtime.stores.postgres.schema.migrations import find_missing, migrate
 
 _PAUSE_S = 1.0
 _COUNT_SHARE = 50
-"""Counting a large table takes a while; it rests so many times as long as it took."""
+"""Pause after a slow count of a large table, in multiples of its duration."""
 _QUICK_COUNT_S = 1.0
-"""A count that takes no longer than this is made anew for every scrape, without a rest."""
+"""A count that is no slower than this is repeated for every scrape, without a pause."""
 _LISTENING_CHECK_S = 30.0
 
 STORE_READY = Event("store_ready", "INFO")
@@ -32,7 +32,7 @@ Census = Callable[[], Awaitable[Sequence[Any]]]
 
 
 class PostgresMaintenance:
-    """The background of one store."""
+    """The background tasks of one store."""
 
     def __init__(
         self, database: Database, series: str, lifecycle: Lifecycle, measures: PostgresMeasures, count: Census
@@ -54,21 +54,23 @@ class PostgresMaintenance:
         self._log: Log | None = None
 
     async def open(self, log: Log) -> None:
-        """Migrates and begins to listen; what fails for want of a database goes on in the background."""
+        """Migrate and begin to listen; while the database is away, both are retried in the background."""
         self._log = log
         try:
             await self._prepare()
         except PostgresUnavailable as error:
-            self._log_event(STORE_UNAVAILABLE, f"the database cannot be used yet ({error}); it is waited for")
+            self._log_event(
+                STORE_UNAVAILABLE, f"the database is not available yet ({error}); connecting is retried"
+            )
             self._tasks.append(asyncio.create_task(self._prepare_later()))
         self.start_listening()
 
     def start_listening(self) -> None:
-        """Listen for wake-ups until the end."""
+        """Listen for wake-ups until the store is closed."""
         self._tasks.append(asyncio.create_task(self._listen()))
 
     async def close(self) -> None:
-        """Ends all of it."""
+        """Cancel all background tasks."""
         if self._counting is not None:
             self._tasks.append(self._counting)
         for task in self._tasks:
@@ -76,10 +78,10 @@ class PostgresMaintenance:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
-    def looked(self) -> bool:
-        """Note that a claim begins: wake-ups from before it are no news. Return whether there was one."""
-        is_news, self._seen = self._wakeups != self._seen, self._wakeups
-        return is_news
+    def note_claim(self) -> bool:
+        """Note the beginning of a claim; return whether there was a wake-up since the last one."""
+        is_woken, self._seen = self._wakeups != self._seen, self._wakeups
+        return is_woken
 
     async def wait(self, timeout_s: float) -> bool:
         """Wait for a wake-up; True if there was one since the last claim."""
@@ -90,9 +92,9 @@ class PostgresMaintenance:
         return self._wakeups != self._seen
 
     async def health(self) -> str | None:
-        """Return why the database cannot be used; None when it answers and has the schema."""
+        """Return why the database is unusable; None when it answers and has the schema."""
         try:
-            lacking = await missing(self._database, self._series)
+            lacking = await find_missing(self._database, self._series)
         except PostgresUnavailable:
             return "the database does not answer"
         except asyncpg.PostgresError:
@@ -100,14 +102,14 @@ class PostgresMaintenance:
         return "the database lacks the schema of this release" if lacking else None
 
     def census(self) -> Iterable[tuple[str, str, int, float]]:
-        """What the last count found."""
+        """Return the result of the last count."""
         return self._measures.census()
 
     async def recount(self) -> None:
-        """Count what is in each state now, for a scrape; concurrent scrapes share a count.
+        """Count the entities by state for a scrape; concurrent scrapes share a count.
 
-        A count that began before this scrape may lack what came since, so it is awaited and not shared. While
-        the rest after a long count lasts there is none, and the scrape shows the last one.
+        A count that began before this scrape may be outdated, so it is awaited and not shared. In the pause
+        after a slow count there is none, and the scrape shows the last one.
         """
         if (earlier := self._counting) is not None:
             await asyncio.wait([earlier])
@@ -121,7 +123,7 @@ class PostgresMaintenance:
     async def _prepare(self) -> None:
         await migrate(self._database, self._series)
         self._ready = True
-        # Counting a large table takes a while, and nobody has to wait for it.
+        # Counting a large table takes a while: do it in the background.
         self._counting = asyncio.create_task(self._count())
         self._log_event(STORE_READY, "the database has the schema")
 
@@ -148,20 +150,20 @@ class PostgresMaintenance:
             self._counting = None
 
     async def _listen(self) -> None:
-        """Keeps one connection that is told when something may be acquired."""
+        """Keep one connection that listens for notifications of claimable entities; reconnect on loss."""
         while True:
             with suppress(PostgresUnavailable, asyncpg.PostgresError, *LOST):
                 connection = await self._database.dedicated()
                 try:
-                    cut_off = asyncio.Event()
-                    connection.add_termination_listener(lambda _, ended=cut_off: ended.set())
+                    terminated = asyncio.Event()
+                    connection.add_termination_listener(lambda _, ended=terminated: ended.set())
                     await connection.add_listener(self._channel, self._notified)
-                    # Whatever was said while nobody listened is made up for by one look.
+                    # Notifications may have been missed before: wake up once.
                     self._wake()
-                    while not cut_off.is_set():
+                    while not terminated.is_set():
                         with suppress(TimeoutError):
                             async with asyncio.timeout(_LISTENING_CHECK_S):
-                                await cut_off.wait()
+                                await terminated.wait()
                                 break
                         await connection.execute("SELECT 1", timeout=_PAUSE_S)
                 finally:

@@ -1,4 +1,4 @@
-"""What is measured of a store beside its transitions: leases, waits, and what is in each state."""
+"""Metrics of a store beside its transitions: leases, waits, and counts by state."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class PostgresMeasures:
         ).add
         self.given_up = metrics.counter("charter_given_up", "Entities given up for good.", entity).add
         self.states: list[tuple[str, str, int, float]] = []
-        """What the last count of the table found."""
+        """Result of the last count of the table."""
 
     def census(self) -> Iterable[tuple[str, str, int, float]]:
-        """Rows of (entity, state, how many, age of the oldest in seconds)."""
+        """Return rows of (entity, state, count, age of the oldest in seconds)."""
         return self.states

@@ -1,4 +1,4 @@
-"""The generated statements of an entity, read from the SQL file that has them all."""
+"""Loader of the generated statements of an entity, from its SQL file."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _RENAMED = re.compile(r"^-- stores (\w+) as (\w+)$")
 
 
 class Statement(Struct, frozen=True):
-    """One statement: its text, what it takes in order, and texts that it keeps only the beginning of."""
+    """One statement: its text, its parameters in order, and the fields that it truncates."""
 
     name: str
     text: str
     takes: Mapping[str, str]
-    """Names and types; names in capitals are variables."""
+    """Names and types of parameters; names in capitals are variables."""
     cuts: Mapping[str, int] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """Columns that are not called like their fields, by the latter."""
+    """Columns by field, where the names differ."""
 
 
 @cache
-def statements(series: str, entity: str) -> Mapping[str, Statement]:
-    """Every statement of an entity by its name."""
-    return parsed(find_folder(series).joinpath(f"{entity}.sql").read_text(encoding="utf-8"))
+def load_statements(series: str, entity: str) -> Mapping[str, Statement]:
+    """Load the statements of an entity by name."""
+    return parse_statements(find_folder(series).joinpath(f"{entity}.sql").read_text(encoding="utf-8"))
 
 
-def parsed(text: str) -> dict[str, Statement]:
-    """The statements of a file; a comment with a name and what it takes begins each."""
+def parse_statements(text: str) -> dict[str, Statement]:
+    """Parse a file of statements; a comment with the name and the parameters begins each."""
     found: dict[str, Statement] = {}
     name, takes, cuts, renamed, lines = "", "", dict[str, int](), dict[str, str](), list[str]()
     for line in [*text.splitlines(), "-- end()"]:

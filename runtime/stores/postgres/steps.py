@@ -1,4 +1,4 @@
-"""Steps: lock entities, let the semantics say what becomes of them, and write that, in one transaction."""
+"""Steps: lock entities, compute their next records by the semantics, and write them, in one transaction."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from runtime.stores.semantics.rules import Change, Clock, revised
 from runtime.stores.store import GuardBreach, NoSuchEntity, Unstorable
 
 PURGED_AT_ONCE = 5000
-"""Each look passes by all that ended since, so the looks are few."""
+"""Batch size of a purge; each batch scans past all entities that ended since, so batches are large."""
 
 
 class StepOutcome(NamedTuple):
-    """What becomes of an entity: each change, with the record after it, and what it was given."""
+    """The changes of an entity, each with the record after it, and their arguments."""
 
     old: Any
     changes: tuple[tuple[Change, Any], ...]
     given: Given = NOTHING
-    asked: tuple[str, ...] = ()
-    """The changes that were asked for: others have ended the entity."""
+    requested: tuple[str, ...] = ()
+    """The requested changes; any other is a dead letter."""
 
     @property
     def record(self) -> Any:
@@ -40,26 +40,26 @@ class StepOutcome(NamedTuple):
 
 
 class TransitionRequest(NamedTuple):
-    """A transition that is asked for together with others."""
+    """A transition in a batch."""
 
     key: str
     given: Given
     owner: str
 
 
-class Concluded(NamedTuple):
-    """The record as it was, and what became of it; None where the change does not apply."""
+class TransitionOutcome(NamedTuple):
+    """The record before a transition, and its outcome; None where the transition does not apply."""
 
     record: Any
-    taken: StepOutcome | None
+    outcome: StepOutcome | None
 
 
 class PostgresSteps(PostgresContext[Record]):
-    """Changes of entities that are not on the hot path."""
+    """Changes of entities outside the hot path."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._shared: dict[tuple[str, str], Batch[TransitionRequest, Concluded | None]] = {}
+        self._batches: dict[tuple[str, str], Batch[TransitionRequest, TransitionOutcome | None]] = {}
 
     # Changing.
 
@@ -81,72 +81,74 @@ class PostgresSteps(PostgresContext[Record]):
         own = self._require_key(key)
         await self._access(own, call)
         if len(changes) == 1 and isinstance(changes[0], Transition) and not (has_proof or is_final):
-            asked = TransitionRequest(own, _storable(given), owner or call.caller)
-            shared = await self._share(changes[0], asked, call)
+            request = TransitionRequest(own, _storable(given), owner or call.caller)
+            shared = await self._transition_batched(changes[0], request, call)
             if shared is not None:
                 return self._conclude(shared, changes[0], key, call, noted)
         async with self._transaction() as connection:
             record, now = await self._lock(connection, own)
-            taken: StepOutcome | None = StepOutcome(record, (), _storable(given))
+            outcome: StepOutcome | None = StepOutcome(record, (), _storable(given))
             for change in changes:
-                assert taken is not None
-                last = taken.record if taken.changes else record
+                assert outcome is not None
+                last = outcome.record if outcome.changes else record
                 if not applies(self._rules, change, last):
-                    taken = None
+                    outcome = None
                     break
                 if lease is not None:
                     self._require_proof(change, last, key, lease, now)
                 if is_final:
                     self._require_ending(change)
-                taken = self._take(taken, change, now, owner or call.caller, is_final=is_final)
-            if taken is not None and not await self._write(connection, call.caller, [taken], call):
+                outcome = self._apply(outcome, change, now, owner or call.caller, is_final=is_final)
+            if outcome is not None and not await self._write(connection, call.caller, [outcome], call):
                 raise self._lease_lost(key, lease.owner if lease else "", LOST)
-        return self._conclude(Concluded(record, taken), change, key, call, noted)
+        return self._conclude(TransitionOutcome(record, outcome), change, key, call, noted)
 
     def _conclude(
-        self, concluded: Concluded, change: Change, key: str, call: Call, noted: Mapping[str, str]
+        self, concluded: TransitionOutcome, change: Change, key: str, call: Call, noted: Mapping[str, str]
     ) -> Transitioned:
-        record, taken = concluded
-        state: int = self._rules.state(record if taken is None else taken.record)
-        if taken is None:
+        record, outcome = concluded
+        state: int = self._rules.state(record if outcome is None else outcome.record)
+        if outcome is None:
             self._audit_ignored(change, key, call, state)
         else:
-            self._audit_taken(taken, call, noted)
-        return Transitioned(taken is not None, state)
+            self._audit_outcome(outcome, call, noted)
+        return Transitioned(outcome is not None, state)
 
-    # Transitions of many at once.
+    # Batched transitions.
 
-    async def _share(self, edge: Transition, asked: TransitionRequest, call: Call) -> Concluded | None:
-        """Take an edge together with others; None where that has to be done alone."""
-        batch = self._shared.get((edge.name, call.caller))
+    async def _transition_batched(
+        self, edge: Transition, request: TransitionRequest, call: Call
+    ) -> TransitionOutcome | None:
+        """Apply a transition in a batch; None where it needs a transaction of its own."""
+        batch = self._batches.get((edge.name, call.caller))
         if batch is None:
-            batch = self._shared[edge.name, call.caller] = Batch(
-                partial(self._take_together, edge, call.caller), concurrency=2
+            batch = self._batches[edge.name, call.caller] = Batch(
+                partial(self._apply_batch, edge, call.caller), concurrency=2
             )
-        return await batch(asked)
+        return await batch(request)
 
-    async def _take_together(
-        self, edge: Transition, actor: str, asked: Sequence[TransitionRequest]
-    ) -> Sequence[Concluded | None]:
-        """Take an edge for many in one step; None for those that another has locked, or that are gone."""
-        first = {each.key: each for each in reversed(asked)}
-        concluded: dict[str, Concluded] = {}
+    async def _apply_batch(
+        self, edge: Transition, actor: str, requests: Sequence[TransitionRequest]
+    ) -> Sequence[TransitionOutcome | None]:
+        """Apply one edge to many entities in one step; None for those that are locked or missing."""
+        first = {each.key: each for each in reversed(requests)}
+        concluded: dict[str, TransitionOutcome] = {}
         try:
             async with self._transaction() as connection:
                 for row in await self._run_in(connection, "lock_free", keys=[*first]):
                     record, now = self._codec.decode(row), moment_of(row)
                     each = first[self._codec.as_key(self._rules.key(record))]
-                    taken = None
+                    outcome = None
                     if applies(self._rules, edge, record):
                         begun = StepOutcome(record, (), each.given)
-                        taken = self._take(begun, edge, now, each.owner, is_final=False)
-                    concluded[each.key] = Concluded(record, taken)
-                written = [each.taken for each in concluded.values() if each.taken is not None]
+                        outcome = self._apply(begun, edge, now, each.owner, is_final=False)
+                    concluded[each.key] = TransitionOutcome(record, outcome)
+                written = [each.outcome for each in concluded.values() if each.outcome is not None]
                 if not await self._write(connection, actor, written, None):
                     raise GuardBreach("some were too late")
         except (Unstorable, GuardBreach):
-            return [None] * len(asked)  # It is about one of them.
-        return [concluded.get(each.key) if each is first[each.key] else None for each in asked]
+            return [None] * len(requests)  # One of them is the cause: each gets its own transaction.
+        return [concluded.get(each.key) if each is first[each.key] else None for each in requests]
 
     async def update(self, key: str, /, **changes: Any) -> Record:
         self._require_unguarded(changes)
@@ -190,7 +192,7 @@ class PostgresSteps(PostgresContext[Record]):
     # Accesses.
 
     async def _access(self, key: str, call: Call | None = None) -> None:
-        """Make what is due for an entity whenever it is accessed, and drop what has ended long enough ago."""
+        """Apply the transitions of an entity that are due on access, and remove ended entities if due."""
         if self._is_timeless:
             return
         await self._forget()
@@ -198,8 +200,8 @@ class PostgresSteps(PostgresContext[Record]):
             async with self._transaction() as connection:
                 rows = await self._run_in(connection, "lock", keys=[key])
                 due = [row for row in rows if self._is_due(clock, row)]
-                taken = await self._drive(connection, clock, due)
-            self._audit_driven(clock, taken, call)
+                outcomes = await self._drive(connection, clock, due)
+            self._audit_driven(clock, outcomes, call)
 
     def _is_due(self, clock: Clock, row: Any) -> bool:
         now = moment_of(row)
@@ -207,24 +209,24 @@ class PostgresSteps(PostgresContext[Record]):
         return is_now and is_due(self._rules, clock, self._codec.decode(row), now)
 
     async def _forget(self) -> None:
-        """Delete those that have ended long enough ago, or before the last so many."""
+        """Delete ended entities beyond their retention time or number, if a sweep is due."""
         retention, now_ms = self._retention, self._world.now_ms()
         if "forget" in self._statements and retention.is_due(now_ms):
             work = self._run("forget", seconds=retention.seconds, most=retention.most or None)
-            retention.looked(now_ms, (await self._answer(work))[0][0])
+            retention.note_sweep(now_ms, (await self._answer(work))[0][0])
 
     # Due changes.
 
     async def _drive(self, connection: Connection, clock: Clock, rows: Sequence[Any]) -> list[StepOutcome]:
-        """Make a change to locked entities for which it is due."""
+        """Apply a due change to locked entities."""
         if not rows:
             return []
         records = [self._codec.decode(row) for row in rows]
         if clock.change is None:
             await self._delete(connection, records, clock.due.by)
             return [StepOutcome(record, ()) for record in records]
-        taken = [
-            self._take(
+        outcomes = [
+            self._apply(
                 StepOutcome(record, (), due_given(clock.due, record)),
                 clock.change,
                 moment_of(row),
@@ -233,57 +235,57 @@ class PostgresSteps(PostgresContext[Record]):
             )
             for row, record in zip(rows, records, strict=True)
         ]
-        await self._write(connection, clock.due.by, taken, None)
-        return taken
+        await self._write(connection, clock.due.by, outcomes, None)
+        return outcomes
 
-    def _audit_driven(self, clock: Clock, taken: Sequence[StepOutcome], call: Call | None) -> None:
+    def _audit_driven(self, clock: Clock, outcomes: Sequence[StepOutcome], call: Call | None) -> None:
         actor = clock.due.by if call is None or call.caller != clock.due.by else ""
         lease = self._rules.lease
-        for each in taken:
+        for each in outcomes:
             if clock.change is None:
                 self._audit(DELETION, self._rules.key(each.old), call, actor=actor)
                 continue
-            self._audit_taken(each, call, actor=actor)
+            self._audit_outcome(each, call, actor=actor)
             if lease is not None and self._rules.state(each.old) == lease.state:
                 self._measures.lease_expired()
 
     # Parts of a step.
 
     async def _lock(self, connection: Connection, key: str) -> tuple[Any, int]:
-        """Lock an entity; return its record and the moment."""
+        """Lock an entity; return its record and the time of the server."""
         rows = await self._run_in(connection, "lock", keys=[key])
         if not rows:
             raise NoSuchEntity(key)
         return self._codec.decode(rows[0]), moment_of(rows[0])
 
-    def _take(
-        self, taken: StepOutcome, change: Change, now: int, owner: str, *, is_final: bool
+    def _apply(
+        self, outcome: StepOutcome, change: Change, now: int, owner: str, *, is_final: bool
     ) -> StepOutcome:
-        """Return what becomes of an entity after one more edge or update."""
-        rules, (old, before, given, asked) = self._rules, taken
-        last = taken.record if before else old
+        """Add one more edge or update to an outcome."""
+        rules, (old, before, given, requested) = self._rules, outcome
+        last = outcome.record if before else old
         if isinstance(change, Update):
             more: tuple[tuple[Change, Any], ...] = ((change, after_update(rules, change, last, given, now)),)
         else:
             steps = take_steps(rules, change, last, given, now, self._world, owner=owner, is_final=is_final)
             more = tuple((each.edge, each.record) for each in steps)
-        return StepOutcome(old, (*before, *more), given, (*asked, change.name))
+        return StepOutcome(old, (*before, *more), given, (*requested, change.name))
 
     async def _write(
         self,
         connection: Connection,
         actor: str,
-        taken: Sequence[StepOutcome],
+        outcomes: Sequence[StepOutcome],
         call: Call | None,
         *,
         is_new: bool = False,
     ) -> bool:
-        """Write what becomes of entities, edge by edge; whether all of it was written."""
+        """Write outcomes edge by edge; return whether all of them were written."""
         trace = call.trace_id if call is not None and call.trace else ""
-        depth = max((len(each.changes) for each in taken), default=0)
+        depth = max((len(each.changes) for each in outcomes), default=0)
         for level in range(depth):
             groups: dict[tuple[str, str], list[Any]] = {}
-            for old, changes, given, _ in taken:
+            for old, changes, given, _ in outcomes:
                 if level >= len(changes):
                     continue
                 change, record = changes[level]
@@ -311,25 +313,25 @@ class PostgresSteps(PostgresContext[Record]):
         states = [codec.state_name(rules.state(each)) for each in records]
         await self._run_in(connection, "delete", actor=actor, keys=keys, states=states)
 
-    def _audit_taken(
-        self, taken: StepOutcome, call: Call | None, noted: Mapping[str, Any] = NOTHING, *, actor: str = ""
+    def _audit_outcome(
+        self, outcome: StepOutcome, call: Call | None, noted: Mapping[str, Any] = NOTHING, *, actor: str = ""
     ) -> None:
         """Count and log every change of an entity."""
-        rules, lease, before = self._rules, self._rules.lease, taken.old
-        key = rules.key(taken.old)
-        for change, record in taken.changes:
+        rules, lease, before = self._rules, self._rules.lease, outcome.old
+        key = rules.key(outcome.old)
+        for change, record in outcome.changes:
             held: dict[str, Any] = {}
             if lease is not None and isinstance(change, Transition):
                 holder = record if change.target == lease.state else before
                 if lease.state in (change.source, change.target):
                     held = {name: getattr(holder, name) for name in (lease.owner, lease.fence)}
-            if change.name not in taken.asked:
+            if change.name not in outcome.requested:
                 self._measures.given_up()
             self._audit(change, key, call, {**held, **noted}, actor=actor)
             before = record
 
     def _require_proof(self, change: Change, record: Any, key: str, lease: LeaseProof, now: int) -> None:
-        """Raise where a proof is given for a change of the leased state, and is wrong."""
+        """Raise LeaseLost for a wrong proof of a change of the leased state."""
         if not is_of_lease(self._rules, change, record):
             return
         if (problem := lease_problem(self._rules, record, *lease, now)) is not None:
@@ -345,6 +347,6 @@ class PostgresSteps(PostgresContext[Record]):
         return "held" in self._statements
 
 
-def _storable(given: Given) -> Given:
-    """Return what was given with texts that the database takes."""
-    return {name: storable(value) if isinstance(value, str) else value for name, value in given.items()}
+def _storable(arguments: Given) -> Given:
+    """Return arguments with texts that the database accepts."""
+    return {name: storable(value) if isinstance(value, str) else value for name, value in arguments.items()}

@@ -1,4 +1,4 @@
-"""The store in PostgreSQL: claims and settlements are guarded statements, behind which stand triggers."""
+"""The PostgreSQL store: claims and settlements are guarded statements, checked again by triggers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from runtime.stores.semantics.leases import equals
 from runtime.stores.semantics.rules import EPOCH, to_moment
 
 _POLL_S = 0.05
-"""How often an entity is read while a caller waits for its next change."""
+"""Poll interval of a caller that waits for the next change of an entity."""
 _MOST_SKIPPED = 2**62
-"""What is added to it is still a number of the server. No listing is as long."""
+"""Largest offset: with a page size added it is still a bigint."""
 
 
 class PostgresStore(PostgresClaims[Record]):
@@ -28,11 +28,11 @@ class PostgresStore(PostgresClaims[Record]):
         self._maintenance = PostgresMaintenance(
             self._database, self._series, self._lifecycle, self._measures, self._count_states
         )
-        self._cursor.looked = self._maintenance.looked
+        self._cursor.note_claim = self._maintenance.note_claim
         self._metrics.add_census(self._maintenance, self._maintenance.recount)
 
     async def open(self, log: events.Log) -> None:
-        """Prepare the database and start to listen. One that is away is waited for in the background."""
+        """Prepare the database and start to listen; both are retried in the background while it is away."""
         await self._maintenance.open(log)
 
     async def close(self) -> None:
@@ -61,15 +61,15 @@ class PostgresStore(PostgresClaims[Record]):
         size: int = 50,
         newest_first: bool = True,
     ) -> RecordPage[Record]:
-        given = self._narrow(equal)
+        arguments = self._narrow(equal)
         await self._forget()
         wanted = [self._codec.state_name(state) for state in states or self._lifecycle.states]
-        given |= {"states": [*dict.fromkeys(wanted)], "size": size + 1}
-        given["offset"] = min(offset, _MOST_SKIPPED)
-        given |= {"since": self._listed_time(since), "until": self._listed_time(until)}
+        arguments |= {"states": [*dict.fromkeys(wanted)], "size": size + 1}
+        arguments["offset"] = min(offset, _MOST_SKIPPED)
+        arguments |= {"since": self._listed_time(since), "until": self._listed_time(until)}
         if after is not None:
-            given |= {"after_at": self._cursor_time(after.at), "after_key": self._codec.as_key(after.key)}
-        work = self._run("find_newest" if newest_first else "find_oldest", **given)
+            arguments |= {"after_at": self._cursor_time(after.at), "after_key": self._codec.as_key(after.key)}
+        work = self._run("find_newest" if newest_first else "find_oldest", **arguments)
         records = [self._codec.decode(row) for row in await self._answer(work)]
         page = records[:size]
         found = [each for each in page if equals(each, equal)]
@@ -98,19 +98,19 @@ class PostgresStore(PostgresClaims[Record]):
             return await self._wait_for_work(timeout_s)
         loop = asyncio.get_running_loop()
         before, end = await self.get(key), loop.time() + timeout_s
-        while (left := end - loop.time()) > 0:
-            await asyncio.sleep(min(left, _POLL_S))
+        while (remaining_s := end - loop.time()) > 0:
+            await asyncio.sleep(min(remaining_s, _POLL_S))
             if await self.get(key) != before:
                 return True
         return False
 
     async def _wait_for_work(self, timeout_s: float) -> bool:
-        """Wait for a wake-up, or until the time of something has come."""
+        """Wait for a wake-up, or until the next entity is free."""
         if "next_free" not in self._statements:
             return await self._maintenance.wait(timeout_s)
         (row,) = await self._answer(self._run("next_free"))
-        left_s = timeout_s + 1 if row[0] is None else max(0.0, row[0])
-        return await self._maintenance.wait(min(left_s, timeout_s)) or left_s <= timeout_s
+        free_in_s = timeout_s + 1 if row[0] is None else max(0.0, row[0])
+        return await self._maintenance.wait(min(free_in_s, timeout_s)) or free_in_s <= timeout_s
 
     async def health(self) -> str | None:
         return await self._maintenance.health()
@@ -121,12 +121,12 @@ class PostgresStore(PostgresClaims[Record]):
         return await self._run("census")
 
     def _to_entry(self, number: int, row: Any) -> HistoryEntry:
-        """Return a line of the history; the states tell the edge where the table does not name it."""
+        """Decode a row of the history; where it does not name the edge, the states determine it."""
         codec, lifecycle = self._codec, self._lifecycle
         source = None if row[0] is None else codec.state_number(row[0])
         target = codec.state_number(row[1])
         edge = CREATION if source is None else row[5] or lifecycle.edges[source, target].name
-        owner, reason, trace = (row[place] or "" for place in (6, 7, 8))
+        owner, reason, trace = (row[column] or "" for column in (6, 7, 8))
         return HistoryEntry(number, edge, source, target, row[2], row[4], row[3], owner, reason, trace)
 
     def _cursor_of(self, record: Any) -> Cursor:

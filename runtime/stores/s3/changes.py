@@ -1,4 +1,4 @@
-"""Changes of entities in a bucket: what the semantics makes of a record, written under a condition."""
+"""Changes of entities in a bucket: the semantics computes the next record, a conditional write stores it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from runtime.world import World
 
 LEASE_EXPIRED = Event("lease_expired", "WARNING", always=True)
 _ON_ACCESS = 100
-"""How many due entities a claim changes first."""
+"""Most due entities that a claim changes first."""
 
 
 class Plan(NamedTuple):
-    """What is to become of a record: the next one, the changes that lead to it, and what those were given."""
+    """A planned change of a record: the next record, the changes that lead to it, and their arguments."""
 
     record: Any
     changes: tuple[Change, ...]
@@ -48,9 +48,9 @@ Decide = Callable[[Any], Plan | None]
 
 
 class S3Changes(StoreBase[Record]):
-    """The objects of one kind of entity, and what every operation on them needs.
+    """Base of all operations on the objects of one kind of entity.
 
-    `stores` are those of all entities of a process: leases and deletions look at those of others.
+    `stores` are those of all entities of a process: leases and deletions read those of others.
     """
 
     def __init__(
@@ -83,12 +83,12 @@ class S3Changes(StoreBase[Record]):
         self._log = log
         self._opened = self._now()
         self._is_timeless = self._rules.retained_s is None and not self._rules.on_access
-        """Whether no entity changes or goes because of the time of an access."""
+        """Whether no transition or removal is due on access."""
 
     # Reading.
 
     async def _read(self, key: str, now: int) -> Snapshot[Record] | None:
-        """Read an entity; None where there is none, or none any more."""
+        """Read an entity; None where it does not exist or its retention has ended."""
         found = await self._writes.read(key) if self._lifecycle.is_key(key) else None
         if found is not None and self._is_forgotten(found, now):
             await self._remove(key, found)
@@ -96,7 +96,7 @@ class S3Changes(StoreBase[Record]):
         return found
 
     async def _find(self, key: str, now: int, call: Call | None = None) -> Snapshot[Record] | None:
-        """Read an entity after all that is due for it whenever it is accessed."""
+        """Read an entity after the transitions that are due on access."""
         found = await self._read(key, now)
         for clock in self._rules.on_access:
             if found is not None:
@@ -104,7 +104,7 @@ class S3Changes(StoreBase[Record]):
         return found
 
     async def _scan(self, now: int) -> list[tuple[str, Snapshot[Record]]]:
-        """Read all entities, in the order of their keys. What has not changed is not read again."""
+        """Read all entities in key order; unchanged ones come from the cache."""
         found = await self._listing.read_all()
         return [each for each in found if not self._is_forgotten(each[1], now)]
 
@@ -134,28 +134,28 @@ class S3Changes(StoreBase[Record]):
         once: bool = False,
         is_mine: Callable[[Record, Record], bool] | None = None,
     ) -> Changed[Record] | Unchanged[Record]:
-        """Write what is decided of an entity as it is now, and record the changes that led to it.
+        """Apply a plan to the current record of an entity, and audit its changes.
 
-        `is_own` is for entities that this process has leased: what it wrote last saves reading them.
+        `is_own` is for entities that this process has leased: its last write saves reading them.
         """
-        taken: list[Change] = []
-        place = await self._next_place(now)
+        applied: list[Change] = []
+        position = await self._next_position(now)
 
         def build(found: Snapshot[Record]) -> Draft[Record] | None:
             plan = decide(found.record)
             if plan is None:
                 return None
-            taken[:] = plan.changes
-            return self._draft(found, plan, call, actor, now, place)
+            applied[:] = plan.changes
+            return self._draft(found, plan, call, actor, now, position)
 
         if is_own:
             result = await self._own.change(key, build)
         else:
             result = await self._writes.change(key, build, known, once=once, is_mine=is_mine)
         if isinstance(result, Changed):
-            self._committed(key, result, is_own=is_own)
+            self._cache_write(key, result, is_own=is_own)
             before, after = result.before.record, result.after.record
-            for change in taken:
+            for change in applied:
                 self._audit(
                     change, key, call, {**self._lease_note(change, before, after), **noted}, actor=actor
                 )
@@ -163,7 +163,7 @@ class S3Changes(StoreBase[Record]):
         return result
 
     def _draft(
-        self, found: Snapshot[Record], plan: Plan, call: Call | None, actor: str, now: int, place: int
+        self, found: Snapshot[Record], plan: Plan, call: Call | None, actor: str, now: int, position: int
     ) -> Draft[Record]:
         old, new = found.record, revised(self._rules, found.record, plan.record)
         if self._layout.large is not None:
@@ -175,13 +175,13 @@ class S3Changes(StoreBase[Record]):
         if name is None:
             return Draft(new, found.others)
         edges = [each for each in plan.changes if isinstance(each, Transition)]
-        lines = [self._line(each, old, new, call, actor, now, plan.given) for each in edges]
-        journey = journal.add_lines(self._journal(found), lines) if lines else self._journal(found)
+        entries = [self._journal_entry(each, old, new, call, actor, now, plan.given) for each in edges]
+        journey = journal.add_entries(self._journal(found), entries) if entries else self._journal(found)
         if self._ends(old, new):
-            journey = journal.mark_ended(journey, now, place)
+            journey = journal.mark_ended(journey, now, position)
         return Draft(new, {**found.others, name: journey})
 
-    def _line(
+    def _journal_entry(
         self,
         edge: Transition | None,
         old: Any,
@@ -190,22 +190,22 @@ class S3Changes(StoreBase[Record]):
         actor: str,
         now: int,
         given: Given,
-    ) -> journal.Line:
+    ) -> journal.JournalEntry:
         note = self._history_note(edge, old, new, call, given) or (0, "", "", "")
         driver = actor or (call.caller if call else "")
         left = (edge.source,) if edge is not None and edge.others else ()
         left = (self._rules.state(new),) if edge is None and self._lifecycle.begins else left
         return (edge.name if edge else CREATION, driver, now, *note, *left)
 
-    def _committed(self, key: str, result: Changed[Record], *, is_own: bool) -> None:
-        """Note a write of this process where it spares reading."""
+    def _cache_write(self, key: str, result: Changed[Record], *, is_own: bool) -> None:
+        """Cache a write of this process."""
         path = self._context.keys.path_of(key)
         self._listing.note(path, result.after)
         if not is_own:
             self._own.replace(key, result.after)
 
     async def _remove(self, key: str, found: Snapshot[Record]) -> bool:
-        """Delete the object of an entity, and free its unique values; whether it was still there as read."""
+        """Delete the unchanged object of an entity, and release its unique values; return whether it did."""
         if not await self._writes.delete(key, found):
             return False
         self._own.forget(key)
@@ -229,28 +229,28 @@ class S3Changes(StoreBase[Record]):
     # Retention.
 
     def _ends(self, old: Any | None, new: Any) -> bool:
-        """Whether a change leads an entity to its end."""
+        """Whether a change ends an entity: its new state is terminal."""
         state = self._rules.state
         is_other = old is None or state(old) != state(new)
         return is_other and state(new) in self._lifecycle.terminal
 
-    async def _next_place(self, now: int) -> int:
-        """Return the place of the next entity that ends, where their number is bounded."""
+    async def _next_position(self, now: int) -> int:
+        """Return the position of the next entity that ends, where their number is bounded."""
         if not self._max_terminal:
             return 0
-        return max((place for place, _, _ in await self._ended(now)), default=0) + 1
+        return max((position for position, _, _ in await self._list_ended(now)), default=0) + 1
 
     async def _retain(self, result: Changed[Record] | None) -> None:
-        """Delete those that have ended first where there are too many."""
+        """Delete the ended entities above the bound, the earliest first."""
         if not self._max_terminal:
             return
         if result is not None and not self._ends(result.before.record, result.after.record):
             return
-        ended = sorted(await self._ended(self._now()), key=lambda each: each[0])
+        ended = sorted(await self._list_ended(self._now()), key=lambda each: each[0])
         for _, key, found in ended[: max(0, len(ended) - self._max_terminal)]:
             await self._remove(key, found)
 
-    async def _ended(self, now: int) -> list[tuple[int, str, Snapshot[Record]]]:
+    async def _list_ended(self, now: int) -> list[tuple[int, str, Snapshot[Record]]]:
         found = []
         for key, each in await self._scan(now):
             if (ended := journal.read_ended(self._journal(each))) is not None:
@@ -260,7 +260,7 @@ class S3Changes(StoreBase[Record]):
     # Due changes.
 
     async def _run_batch(self, clock: Clock, now: int, call: Call | None, most: int) -> int:
-        """Make a change to those for which it is due, at most so many; return to how many."""
+        """Apply a due change to at most so many entities; return how many."""
         if not is_in_force(self._rules, clock.due, now, self._opened):
             return 0
         found = []
@@ -280,19 +280,19 @@ class S3Changes(StoreBase[Record]):
             await self._run_batch(clock, now, call, _ON_ACCESS)
 
     async def _is_due(self, clock: Clock, record: Any, now: int) -> bool:
-        """Whether a change is due, by the clock of whoever is behind the most."""
+        """Whether a change is due by the slowest clock within the allowed skew."""
         if not is_in_force(self._rules, clock.due, now, self._opened):
             return False
         state = await self._holder_state(record) if clock.due.holder_in is not None else None
-        return is_due(self._rules, clock, record, self._late(now), holder_state=state)
+        return is_due(self._rules, clock, record, self._slowest_now(now), holder_state=state)
 
-    def _late(self, now: int) -> int:
+    def _slowest_now(self, now: int) -> int:
         return now - int(self._context.skew_s * 1_000_000)
 
     async def _drive(
         self, clock: Clock, key: str, found: Snapshot[Record], now: int, call: Call | None
     ) -> tuple[bool, Snapshot[Record] | None]:
-        """Make a change that is due; whether it was, and the entity after it."""
+        """Apply a change if it is due; return whether it was, and the entity after it."""
         if not await self._is_due(clock, found.record, now):
             return False, found
         due, change = clock.due, clock.change
@@ -305,7 +305,7 @@ class S3Changes(StoreBase[Record]):
             return is_gone, None if is_gone else await self._writes.read(key)
 
         def decide(record: Record) -> Plan | None:
-            # What another one has written meanwhile is for the next batch.
+            # An entity that was changed concurrently is for the next batch.
             if record is not found.record:
                 return None
             return self._plan(change, record, due_given(due, record), now)
@@ -319,7 +319,7 @@ class S3Changes(StoreBase[Record]):
     def _plan(
         self, change: Change, record: Any, given: Given, now: int, owner: str = "", *, is_final: bool = False
     ) -> Plan:
-        """Return what an edge or an update makes of a record."""
+        """Plan an edge or an update of a record."""
         if isinstance(change, Update):
             return Plan(after_update(self._rules, change, record, given, now), (change,), given)
         new, edges = take_edge(
@@ -328,7 +328,7 @@ class S3Changes(StoreBase[Record]):
         return Plan(new, edges, given)
 
     def _log_expired(self, change: Change, key: str, result: Changed[Record], call: Call | None) -> None:
-        """Log a lease that the clock has ended."""
+        """Log an expired lease."""
         lease, lifecycle = self._rules.lease, self._lifecycle
         if (
             lease is None
@@ -339,7 +339,7 @@ class S3Changes(StoreBase[Record]):
             return
         held = {name: getattr(result.before.record, name) for name in (lease.owner, lease.fence)}
         state = lifecycle.states[self._rules.state(result.after.record)]
-        message = f"the lease of a {self._entity} ended before its holder was done"
+        message = f"the lease of a {self._entity} expired before its owner settled it"
         call.tell(
             LEASE_EXPIRED, message, entity=self._entity, to_status=state, **{lifecycle.key: key, **held}
         )
@@ -365,8 +365,8 @@ class S3Changes(StoreBase[Record]):
         holder, status = await self._holder((getattr(record, lease.owner) if lease else "") or "")
         return None if holder is None else getattr(holder, status)
 
-    async def _held_by(self, owner: str) -> int:
-        """Return how many leases an owner has."""
+    async def _count_leases(self, owner: str) -> int:
+        """Count the leases of an owner."""
         lease = self._rules.lease
         if lease is None:
             return 0
@@ -377,13 +377,13 @@ class S3Changes(StoreBase[Record]):
         )
 
     async def _held_count(self, key: str) -> int:
-        """Return how many leases an entity has, where `unless_holding` asks."""
+        """Count the leases of an entity as a holder, where `unless_holding` forbids its deletion."""
         store = self._stores.get(self._lifecycle.unless_holding or "")
-        return await store._held_by(key) if store is not None else 0
+        return await store._count_leases(key) if store is not None else 0
 
 
 def _written_fields(changes: Iterable[Change]) -> set[str]:
-    """Return the fields that some changes write, whatever they were before."""
+    """Return the fields that some changes write."""
     found: set[str] = set()
     for change in changes:
         found |= {*change.sets, *change.from_request, *change.clear}

@@ -1,4 +1,4 @@
-"""Between records and JSON objects: every field is there, null where it is unset; what is unknown is kept."""
+"""Codec of records and JSON objects: every field is present, null where unset; unknown members are kept."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Convert = Callable[[Any], Any]
 
 
 class Unreadable(Exception):
-    """An object that is no entity of this kind; the message says why."""
+    """An object that cannot be decoded as an entity of this kind; the message says why."""
 
 
 class Snapshot(Struct, Generic[Record], frozen=True):
-    """An entity as it was read or written: the record, the object's tag, and what else is in the object."""
+    """An entity as it was read or written: the record, the ETag, and the other members of the object."""
 
     record: Record
     etag: str
@@ -44,7 +44,7 @@ class ObjectCodec(Generic[Record]):
         self._states = lifecycle.states
 
     def decode(self, key: str, body: bytes) -> tuple[Record, dict[str, Any]]:
-        """The record of the object of a key, and the fields of the object that no record has."""
+        """Decode the object of a key to a record, and the members that are no field of it."""
         try:
             found = json_text.decode_json(body)
         except json_text.NotJson as error:
@@ -53,7 +53,7 @@ class ObjectCodec(Generic[Record]):
             raise Unreadable("it is no JSON object")
         for name, ref in self._large.items():
             if found.get(ref) is not None:
-                found[name] = _ELSEWHERE
+                found[name] = _SEPARATE
         record = self._record.read(found)
         if getattr(record, self._key) != key:
             raise Unreadable("it is a copy of another one")
@@ -63,23 +63,23 @@ class ObjectCodec(Generic[Record]):
         return record, others
 
     def encode(self, record: Record, others: Mapping[str, Any]) -> bytes:
-        """The object of a record. A value that is kept apart is not in it."""
-        shown = self._record.write(record)
+        """Encode the object of a record, without the large values that have objects of their own."""
+        members = self._record.write(record)
         for name, ref in self._large.items():
-            if shown[ref] is not None:
-                shown[name] = None
-        shown.update(others)
+            if members[ref] is not None:
+                members[name] = None
+        members.update(others)
         try:
-            return orjson.dumps(shown, default=_verbatim, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
+            return orjson.dumps(members, default=_verbatim, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
         except TypeError as error:
-            raise Unstorable(f"cannot be kept as JSON: {error}") from None
+            raise Unstorable(f"cannot be encoded as JSON: {error}") from None
 
 
 class _StructCodec:
-    """How the records of one class are written and read."""
+    """The encoder and decoder of one record class."""
 
     def __init__(self, shape: Shape, kept: KeptInS3) -> None:
-        self._made = shape.made
+        self._record_class = shape.made
         self.names = frozenset(shape.types)
         self._optional = shape.optional
         self._writers: list[tuple[str, Convert | None]] = []
@@ -91,19 +91,19 @@ class _StructCodec:
             self._readers[name] = read
 
     def write(self, value: Any) -> dict[str, Any]:
-        shown: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for name, write in self._writers:
             part = getattr(value, name)
-            shown[name] = part if part is None or write is None else write(part)
-        return shown
+            members[name] = part if part is None or write is None else write(part)
+        return members
 
     def read(self, found: Any) -> Any:
         if type(found) is not dict:
             raise Unreadable("a part of it is no JSON object")
         values = {}
         for name, read in self._readers.items():
-            # What is unset has the default of its field; JSON is itself able to be null.
-            if (part := found.get(name)) is _ELSEWHERE:
+            # An unset field has its default; a field of type JSON may be null itself.
+            if (part := found.get(name)) is _SEPARATE:
                 continue
             if part is not None or (
                 read is json_text.encode_json and name in found and name not in self._optional
@@ -113,27 +113,27 @@ class _StructCodec:
                 except (TypeError, ValueError, KeyError, OverflowError):
                     raise Unreadable(f"its {name} is not as it should be") from None
         try:
-            return self._made(**values)
+            return self._record_class(**values)
         except TypeError:
             raise Unreadable("it lacks fields") from None
 
 
-_ELSEWHERE = object()
-"""What stands for a value that is kept apart."""
+_SEPARATE = object()
+"""The placeholder of a large value with an object of its own."""
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
-def _written_time(moment: datetime) -> str | None:
+def _format_time(moment: datetime) -> str | None:
     return None if moment == _NEVER else iso(moment)
 
 
 def iso(moment: datetime) -> str:
-    """A time as every object has it."""
+    """Format a time as in every object."""
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def same(kind: str, one: Any, other: Any) -> bool:
-    """Whether two values of a type are the same, however their JSON is written."""
+    """Whether two values of a type are equal; JSON is compared by value, not by text."""
     if kind != "json" or one is None or other is None:
         return bool(one == other)
     return bool(
@@ -141,20 +141,20 @@ def same(kind: str, one: Any, other: Any) -> bool:
     )
 
 
-def _moment(text: Any) -> datetime:
-    moment = datetime.fromisoformat(_text(text))
+def _parse_time(text: Any) -> datetime:
+    moment = datetime.fromisoformat(_parse_string(text))
     if not 1 < moment.year < 9000:
-        raise ValueError  # Nobody could add to it.
+        raise ValueError  # Adding a duration to it could overflow.
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _text(value: Any) -> str:
+def _parse_string(value: Any) -> str:
     if type(value) is not str:
         raise TypeError
     return value
 
 
-def _integer(kind: str, value: Any) -> int:
+def _parse_integer(kind: str, value: Any) -> int:
     if type(value) is bool or not isinstance(value, (int, Numeral)):
         raise TypeError
     number = int(value)
@@ -165,30 +165,30 @@ def _integer(kind: str, value: Any) -> int:
     return number
 
 
-def _float(value: Any) -> float:
+def _parse_float(value: Any) -> float:
     if type(value) is bool or not isinstance(value, (int, float, Numeral)):
         raise TypeError
     return float(value)
 
 
-def _flag(value: Any) -> bool:
+def _parse_bool(value: Any) -> bool:
     if type(value) is not bool:
         raise TypeError
     return value
 
 
-def _json(text: str) -> orjson.Fragment:
-    # It stands in the object as it is, so anything else in it would make the whole object unreadable.
+def _encode_json(text: str) -> orjson.Fragment:
+    # The fragment is not escaped: invalid JSON in it would make the whole object unreadable.
     if text and (problem := json_text.json_problem(text)):
-        raise Unstorable(f"what has to be kept as JSON {problem}")
+        raise Unstorable(f"a JSON field {problem}")
     return orjson.Fragment(text or "null")
 
 
 def _converters(kind: str, words: Mapping[int, str], kept: KeptInS3) -> tuple[Convert | None, Convert]:
-    """What writes and what reads a value of a type; nothing has to write what JSON has as it is."""
+    """Return the encoder and the decoder of a type; no encoder for what is JSON already."""
     if kind.startswith("repeated "):
         write, read = _converters(kind.removeprefix("repeated "), words, kept)
-        return (lambda items: [write(each) if write else each for each in items]), _each(read)
+        return (lambda items: [write(each) if write else each for each in items]), _parse_list(read)
     if kind.startswith("map<"):
         write, read = _converters(kind[4:-1].split(",")[1].strip(), words, kept)
         return (
@@ -202,17 +202,17 @@ def _converters(kind: str, words: Mapping[int, str], kept: KeptInS3) -> tuple[Co
         numbers = {word: number for number, word in words.items()}
         return words.__getitem__, numbers.__getitem__
     if kind == "timestamp":
-        return _written_time, _moment
+        return _format_time, _parse_time
     if kind == "json":
-        return _json, json_text.encode_json
+        return _encode_json, json_text.encode_json
     if kind == "bool":
-        return None, _flag
+        return None, _parse_bool
     if kind in ("double", "float"):
-        return None, _float
-    return None, _text if kind == "string" else partial(_integer, kind)
+        return None, _parse_float
+    return None, _parse_string if kind == "string" else partial(_parse_integer, kind)
 
 
-def _each(read: Convert) -> Convert:
+def _parse_list(read: Convert) -> Convert:
     def read_all(found: Any) -> tuple[Any, ...]:
         if type(found) is not list:
             raise TypeError

@@ -1,7 +1,7 @@
 """Conditional writes: read an entity, and replace it only while it is what was read.
 
-A conditional write whose answer is lost is not repeated blindly: what is there now is read. Its own body
-means that it was done, the old one that it was not, anything else that another writer was faster.
+A conditional write with a lost response is not repeated blindly: the object is read. If it has the written
+body the write succeeded, with the old one it failed, with any other one another writer was first.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _DOUBTS = 4096
 
 
 class Draft(NamedTuple, Generic[Record]):
-    """What is to be written: a record, and the members of its object that no record has."""
+    """The next write: a record, and the members of its object that are no fields of the record."""
 
     record: Record
     others: Mapping[str, Any]
 
 
 Build = Callable[[Snapshot[Record]], Draft[Record] | None]
-"""Drafts the next write; None, or an exception, where the change does not apply to what it is shown."""
+"""Drafts the next write; None, or an exception, where the change does not apply to the snapshot."""
 
 
 class Changed(NamedTuple, Generic[Record]):
@@ -46,13 +46,13 @@ class Changed(NamedTuple, Generic[Record]):
 
 
 class Unchanged(NamedTuple, Generic[Record]):
-    """An entity to which a change does not apply; None where there is none."""
+    """An entity to which a change does not apply; `found` is None where there is none."""
 
     found: Snapshot[Record] | None
 
 
 class Exists(Exception, Generic[Record]):
-    """There is an entity of this key already."""
+    """An entity with this key exists."""
 
     def __init__(self, found: Snapshot[Record]) -> None:
         super().__init__()
@@ -82,17 +82,17 @@ class ConditionalWrites(Generic[Record]):
         self._doubts: OrderedDict[str, set[bytes]] = OrderedDict()
 
     async def read(self, key: str) -> Snapshot[Record] | None:
-        """Read an entity as it is now; raises Unreadable."""
+        """Read the current version of an entity; raises Unreadable."""
         found = await self._objects.get(self._keys.path_of(key))
         return None if found is None else self.snapshot(key, found)
 
     def snapshot(self, key: str, found: Found) -> Snapshot[Record]:
-        """Decode what was read as the entity of a key; raises Unreadable."""
+        """Decode an object as the entity of a key; raises Unreadable."""
         record, others = self._codec.decode(key, found.body)
         return Snapshot(record, found.etag, found.version, others)
 
     async def create(self, key: str, draft: Draft[Record]) -> Snapshot[Record]:
-        """Add an entity; raises Exists with the one that has its key."""
+        """Create an entity; raises Exists with the one that has its key."""
         await self._indexes.room()
         record, others = draft
         body = self._codec.encode(record, others)
@@ -116,7 +116,7 @@ class ConditionalWrites(Generic[Record]):
                     return Snapshot(record, found.etag, found.version, others)
                 raise Exists(self.snapshot(key, found))
             await self._pause(number)
-        raise Away("the store does not say whether an object was created")
+        raise Away("the outcome of a creation is unknown")
 
     async def change(
         self,
@@ -127,11 +127,10 @@ class ConditionalWrites(Generic[Record]):
         is_mine: Callable[[Record, Record], bool] | None = None,
         once: bool = False,
     ) -> Changed[Record] | Unchanged[Record]:
-        """Replace an entity by what `build` drafts, until that is done or does not apply any more.
+        """Replace an entity by the draft of `build`, with retries while the change applies.
 
-        `known` is what it was last known as, which saves reading it. `is_mine` is shown a record that a write
-        in doubt would have made, and one that was found; `once` is for whoever has just read what is known,
-        and would rather have another entity than this one.
+        `known` is a cached snapshot, which saves a read. `is_mine` compares the record of a write in doubt
+        with the one that was found. With `once` the snapshot was just read, and a lost race ends the attempt.
         """
         before = known
         is_fresh = once
@@ -158,7 +157,7 @@ class ConditionalWrites(Generic[Record]):
             body, tags = self._codec.encode(record, others), self._tags(record)
             is_retagged = tags != self._tags(before.record)
             if is_retagged and not tags:
-                # Before the entity is back for good: what would still be removed must not be missed later.
+                # Untag the values first: their expiration must not outlive the return of the entity.
                 await self.large.tag(record, tags)
             try:
                 written = await self._objects.replace(self._keys.path_of(key), body, before.etag, tags)
@@ -170,9 +169,9 @@ class ConditionalWrites(Generic[Record]):
             else:
                 self._doubts.pop(key, None)
                 if is_retagged and tags:
-                    with suppress(ObjectError):  # Values that stay too long harm nobody.
+                    with suppress(ObjectError):  # Values that stay too long do no harm.
                         await self.large.tag(record, tags)
-                return self._done(key, before, Snapshot(record, written.etag, written.version, others))
+                return self._finish(key, before, Snapshot(record, written.etag, written.version, others))
             found = await self._objects.get(self._keys.path_of(key))
             if found is None:
                 return Unchanged(None)
@@ -181,20 +180,20 @@ class ConditionalWrites(Generic[Record]):
                 key in self._doubts and is_mine is not None and is_mine(record, now.record)
             ):
                 self._doubts.pop(key, None)
-                return self._done(key, before, now)
+                return self._finish(key, before, now)
             before, is_fresh = now, True
             if number:
                 await self._pause(number)
-        raise Away("an object is changed by others all the time")
+        raise Away("too many concurrent changes of one object")
 
     async def delete(self, key: str, before: Snapshot[Record]) -> bool:
-        """Delete an entity that is still what was read, where the store can tell; whether it did."""
+        """Delete an entity that is unchanged, where the store checks that; return whether it did."""
         if not await self._objects.delete(self._keys.path_of(key), before.etag):
             return False
         self._indexes.follow(key, before.record, None)
         return True
 
-    def _done(self, key: str, before: Snapshot[Record], after: Snapshot[Record]) -> Changed[Record]:
+    def _finish(self, key: str, before: Snapshot[Record], after: Snapshot[Record]) -> Changed[Record]:
         self._indexes.follow(key, before.record, after.record)
         return Changed(before, after)
 
@@ -204,7 +203,7 @@ class ConditionalWrites(Generic[Record]):
         return {retires.tag: retires.value} if retires is not None and state in retires.states else None
 
     def _doubt(self, key: str, body: bytes) -> None:
-        """Remember a body that may have been written, until it is known."""
+        """Remember the digest of a body that may have been written."""
         self._doubts.setdefault(key, set()).add(hashlib.sha256(body).digest())
         self._doubts.move_to_end(key)
         while len(self._doubts) > _DOUBTS:

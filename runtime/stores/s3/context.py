@@ -1,4 +1,4 @@
-"""What all work on the entities of a bucket shares: keys, writes, the clock, and the meaning of failures."""
+"""Shared context of all operations on the entities of a bucket: keys, writes, clock and failures."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from runtime.stores.store import StoreUnusable
 from runtime.world import World
 
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 AT_ONCE = 16
-"""Requests of one piece of work that are in flight together."""
+"""Concurrent requests of one operation."""
 
 OBJECT_UNREADABLE = Event("object_unreadable", "WARNING")
 CLOCK_OFF = Event("clock_off", "ERROR", always=True)
 _REPEATED_S = 60.0
-"""How often a trouble that lasts is logged."""
+"""Log interval of a lasting problem."""
 
 
 class BucketContext(Generic[Record]):
-    """The entities of one kind, and the bucket that has them."""
+    """The context of one kind of entity."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class BucketContext(Generic[Record]):
 
     @property
     def skew_s(self) -> float:
-        """How far clocks may be apart."""
+        """Allowed clock skew."""
         return float(self.values[self.layout.skew]) / 1000 if self.layout.skew else 0.0
 
     def now(self) -> datetime:
@@ -78,23 +78,23 @@ class BucketContext(Generic[Record]):
         return to_time(self.moment())
 
     def moment(self) -> int:
-        """Return the same as a moment of the semantics."""
+        """Return the same time as microseconds, as in the semantics."""
         return self.world.now_ms() * 1000
 
     def written_at(self, record: Record) -> datetime:
-        """Return when a record was last written, as far as it says so."""
+        """Return the time of the last write of a record, as far as it has one."""
         return to_time(changed_at(self.rules, record))
 
     def free_at(self, record: Record) -> datetime:
-        """Return from when on a lease of a record can be claimed."""
+        """Return the time from which a record is claimable."""
         return to_time(free_at(self.rules, record))
 
     def is_claimable(self, record: Record, now: int) -> bool:
-        """Whether a lease of a record can be claimed by an owner that is able to."""
+        """Whether a record is claimable by an owner with its capabilities."""
         return is_free(self.rules, record) and free_at(self.rules, record) <= now
 
     def abandoned_at(self, record: Record) -> datetime | None:
-        """Return from when on the lease of a record is over by every clock; None where it is not leased."""
+        """Return when the lease of a record has expired by every clock; None where it is not leased."""
         lease = self.rules.lease
         if lease is None or not lease.expires or self.rules.state(record) != lease.state:
             return None
@@ -102,18 +102,18 @@ class BucketContext(Generic[Record]):
         return None if ends is None else to_time(ends) + timedelta(seconds=self.skew_s)
 
     def latest_due(self, due: Due) -> datetime:
-        """Return the time of a record after which a change is not due yet by every clock."""
+        """Return the latest time of a record at which a change is due by every clock."""
         return to_time(self.due_moment() - delay(self.rules, due))
 
     def due_moment(self) -> int:
-        """Return the moment that it is by the clock of whoever is behind the most."""
+        """Return the time by the slowest clock within the allowed skew."""
         return self.moment() - to_microseconds(self.skew_s)
 
     # Failures.
 
     @contextmanager
     def failures(self, key: str = "") -> Iterator[None]:
-        """Raise the conditions that callers know for the failures of the bucket."""
+        """Convert failures of the bucket to the conditions of the spec."""
         try:
             yield
         except Unreadable as error:
@@ -125,17 +125,17 @@ class BucketContext(Generic[Record]):
 
     @contextmanager
     def outages(self) -> Iterator[None]:
-        """Raise the same for work that goes on by itself; what no retry would mend ends it."""
+        """Convert failures for background work; a permanent one ends it."""
         try:
             yield
         except ObjectError as error:
             raise self.explain(error) from None
         except Unreadable:
-            # Overwritten while it was being changed. The next look finds it so from the beginning.
+            # Overwritten during the change; the next sweep finds it unreadable from the beginning.
             raise self._condition("store_unavailable") from None
 
     def explain(self, error: ObjectError) -> Exception:
-        """Return what a failure of the bucket is for work that goes on by itself."""
+        """Convert a failure of the bucket to the exception for background work."""
         return (
             StoreUnusable(str(error)) if isinstance(error, Refused) else self._condition("store_unavailable")
         )
@@ -147,11 +147,11 @@ class BucketContext(Generic[Record]):
     # Clocks.
 
     def clock_problem(self) -> str | None:
-        """Return why times of this process must not be compared with those of others; None where they may."""
+        """Return why the clock of this process cannot be relied on; None where it can."""
         known, most = self.objects.clock_offset_s, self.skew_s
         if not self.layout.skew or known is None:
             return None
-        # The client compares with the clock of the machine, which need not be the one that we go by.
+        # The client compares with the clock of the machine, which may differ from that of the world.
         offset = known + time.time() - self.world.now_ms() / 1000
         if abs(offset) <= most + _RESOLUTION_S:
             return None
@@ -161,10 +161,10 @@ class BucketContext(Generic[Record]):
         )
 
     async def is_clock_off(self, call: Call) -> bool:
-        """Whether this process must not act by its clock, which it then logs."""
+        """Whether the clock of this process is off, which is then logged."""
         if self.clock_problem() is None:
             return False
-        # Whoever does nothing hears nothing of the store's clock either.
+        # An idle process gets no responses, and so no new time of the store.
         await self.objects.page(self.keys.prefix(None), most=1)
         problem = self.clock_problem()
         if problem is not None:
@@ -172,7 +172,7 @@ class BucketContext(Generic[Record]):
         return problem is not None
 
     def log_sometimes(self, call: Call, event: Event, about: str, message: str, /, **fields: object) -> None:
-        """Log a trouble, and again only if it lasts."""
+        """Log a problem, and again only after an interval."""
         now = self.world.monotonic()
         if now - self._logged.get(about, -_REPEATED_S) >= _REPEATED_S:
             if len(self._logged) > 10_000:
@@ -181,36 +181,36 @@ class BucketContext(Generic[Record]):
             call.tell(event, message, **fields)
 
     def log_unreadable(self, call: Call, where: str, error: Exception) -> None:
-        """Log an object that is no entity."""
+        """Log an object that cannot be decoded as an entity."""
         self.log_sometimes(
             call, OBJECT_UNREADABLE, where, f"{where} is skipped: {error}", entity=self.lifecycle.entity
         )
 
 
 _RESOLUTION_S = 0.5
-"""What is known of the store's clock: its answers name whole seconds."""
+"""Resolution of the store's clock: `Date` headers have whole seconds."""
 
 
 def to_time(moment: int) -> datetime:
-    """Return a moment of the semantics as a time."""
+    """Convert microseconds of the semantics to a time."""
     return EPOCH + timedelta(microseconds=moment)
 
 
 async def run_together(
-    items: Iterable[Item], act: Callable[[Item], Awaitable[Answer]], at_once: int = AT_ONCE
-) -> Sequence[Answer]:
-    """Do something to each, several at a time; return the answers in order. The first failure is raised."""
+    items: Iterable[Item], act: Callable[[Item], Awaitable[Result]], at_once: int = AT_ONCE
+) -> Sequence[Result]:
+    """Map items concurrently with a bound; return ordered results, or raise the first failure."""
     room = asyncio.Semaphore(at_once)
 
-    async def one(item: Item) -> Answer:
+    async def one(item: Item) -> Result:
         async with room:
             return await act(item)
 
-    begun = [asyncio.ensure_future(one(item)) for item in items]
+    tasks = [asyncio.ensure_future(one(item)) for item in items]
     try:
-        return await asyncio.gather(*begun)
+        return await asyncio.gather(*tasks)
     except BaseException:
-        for each in begun:
+        for each in tasks:
             each.cancel()
-        await asyncio.gather(*begun, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         raise

@@ -1,4 +1,4 @@
-"""Creation of entities in a bucket: an object that is written only where there is none."""
+"""Creation of entities in a bucket: a conditional write of an object that must not exist."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class S3Creation(S3Leases[Record]):
     async def create(self, record: Record, call: Call, *, then: Sequence[str] = ()) -> CreateResult[Record]:
         self._require_creator(call)
         first = self._admit_first(then, call)
-        now, record = self._now(), self._place(record)
+        now, record = self._now(), self._complete_record(record)
         with self._context.failures(self._rules.key(record)):
             found = await self._unique.find(record, now)
             if found is not None and not self._is_forgotten(found, now):
@@ -52,7 +52,7 @@ class S3Creation(S3Leases[Record]):
     ) -> list[CreateResult[Record]]:
         self._require_creator(call)
         first, now = self._admit_first(then, call), self._now()
-        placed = [self._place(record) for record in records]
+        complete = [self._complete_record(record) for record in records]
 
         async def create(each: tuple[Record, Begun | CreateResult[Record]]) -> CreateResult[Record]:
             record, plan = each
@@ -61,10 +61,10 @@ class S3Creation(S3Leases[Record]):
             return await self._create(record, plan, call, now, compare)
 
         with self._context.failures():
-            plans = await self._plan_many(placed, compare, first, call, now)
-            # Those that end at once are numbered one after the other, where their number is bounded.
+            plans = await self._plan_many(complete, compare, first, call, now)
+            # Where the number of ended entities is bounded, their positions are assigned one after the other.
             at_once = 1 if self._max_terminal else _AT_ONCE
-            return list(await run_together(zip(placed, plans, strict=True), create, at_once=at_once))
+            return list(await run_together(zip(complete, plans, strict=True), create, at_once=at_once))
 
     async def _plan_many(
         self,
@@ -74,7 +74,7 @@ class S3Creation(S3Leases[Record]):
         call: Call,
         now: int,
     ) -> list[Begun | CreateResult[Record]]:
-        """Say what becomes of each, and change nothing; it may raise at any of them."""
+        """Plan each creation without a write; any of them may raise."""
         rules = self._rules
         plans: list[Begun | CreateResult[Record]] = []
         ahead: dict[tuple[str, Any], Record] = {}
@@ -82,7 +82,7 @@ class S3Creation(S3Leases[Record]):
         most = read_ceiling(rules)
         depth = await self._depth(now) if most is not None else 0
         known = await run_together(records, lambda each: self._look_up(each, now), at_once=_AT_ONCE)
-        for record, (stored, is_taken) in zip(records, known, strict=True):
+        for record, (stored, exists) in zip(records, known, strict=True):
             pairs = [*unique_values(rules, record).items()]
             found = stored or next((ahead[pair] for pair in pairs if pair in ahead), None)
             if found is not None:
@@ -92,7 +92,7 @@ class S3Creation(S3Leases[Record]):
                 continue
             self._require_key(record)
             key = rules.key(record)
-            if key in keys or is_taken:
+            if key in keys or exists:
                 raise self._exists(record)
             if most is not None and depth >= most:
                 plans.append(CreateResult(record, False, True))
@@ -105,14 +105,14 @@ class S3Creation(S3Leases[Record]):
         return plans
 
     async def _look_up(self, record: Record, now: int) -> tuple[Record | None, bool]:
-        """Return the entity that has a unique value of a record, and whether one has its key."""
+        """Find the entity with a unique value of a record, and whether one has its key."""
         found = await self._find_unique(record, now)
         if found is not None:
             return found, True
         return None, await self._read(self._rules.key(record), now) is not None
 
     async def _find_unique(self, record: Record, now: int) -> Record | None:
-        """Return the entity that has a unique value of a record, be it by its key or by an object."""
+        """Find the entity with a unique value of a record, by its key or by the object of the value."""
         found = await self._unique.find(record, now)
         if found is None and self._layout.keyed_by and getattr(record, self._layout.keyed_by):
             found = await self._read(self._rules.key(record), now)
@@ -126,20 +126,20 @@ class S3Creation(S3Leases[Record]):
         key: str = self._rules.key(record)
         found = await self._unique.reserve(key, record, now)
         if found is not None and not self._is_forgotten(found, now):
-            return await self._found(record, found, compare)
+            return await self._return_existing(record, found, compare)
         new: Record = made.record
         if self._writes.large.has_any(new):
-            # Where there is such an entity, its values must stay as they are.
+            # The values of an existing entity must not be overwritten.
             if (known := await self._read(key, now)) is not None:
-                return await self._found(record, known, compare)
+                return await self._return_existing(record, known, compare)
             new = await self._writes.large.put(new)
         draft = Draft(new, await self._first_journal(made, call, now))
         try:
             written = await self._writes.create(key, draft)
         except Exists as exists:
-            # One that is forgotten makes room.
+            # The retention of the existing one may have ended.
             if await self._read(key, now) is not None:
-                return await self._found(record, exists.found, compare)
+                return await self._return_existing(record, exists.found, compare)
             written = await self._writes.create(key, draft)
         self._listing.note(self._context.keys.path_of(key), written)
         self._audit(CREATION, key, call, self._first_note(made.created))
@@ -155,19 +155,19 @@ class S3Creation(S3Leases[Record]):
         edges: list[Transition | None] = [None]
         edges += [each for each in made.edges if isinstance(each, Transition)]
         old, new = made.created, made.record
-        lines = [
-            self._line(each, old if each else None, new if each else old, call, "", now, NOTHING)
+        entries = [
+            self._journal_entry(each, old if each else None, new if each else old, call, "", now, NOTHING)
             for each in edges
         ]
-        first = journal.add_lines({}, lines)
+        first = journal.add_entries({}, entries)
         if self._ends(None, new):
-            first = journal.mark_ended(first, now, await self._next_place(now))
+            first = journal.mark_ended(first, now, await self._next_position(now))
         return {name: first}
 
-    async def _found(
+    async def _return_existing(
         self, record: Record, found: Snapshot[Record], compare: Compare[Record] | None
     ) -> CreateResult[Record]:
-        """Return the entity that was found instead, if it has a unique value of the record."""
+        """Return an existing entity as the result, if it has a unique value of the record."""
         whole = await self._writes.large.load(found.record)
         wanted, has = unique_values(self._rules, record), unique_values(self._rules, whole)
         if not wanted.items() & has.items():
@@ -176,8 +176,8 @@ class S3Creation(S3Leases[Record]):
             compare(record, whole)
         return CreateResult(whole, False)
 
-    def _place(self, record: Record) -> Record:
-        """Return a record with what its place in the bucket says: key, shard and schema."""
+    def _complete_record(self, record: Record) -> Record:
+        """Complete a record with the fields of its location: key, shard and schema."""
         layout, made = self._layout, dict[str, Any]()
         key: str = self._rules.key(record)
         if layout.keyed_by is not None:

@@ -1,4 +1,4 @@
-"""The S3 engine of a node: one client a bucket, for all entities in it."""
+"""The S3 engine of a node: one client for each bucket, shared by its entities."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from runtime.stores.engine import Engine, EngineContext
 from runtime.stores.layouts.s3 import KeptInS3
 from runtime.stores.s3.client.credentials import KeySource
 from runtime.stores.s3.client.errors import Refused
+from runtime.stores.s3.client.location import BucketLocation, location_of
 from runtime.stores.s3.client.objects import Objects
-from runtime.stores.s3.client.place import BucketPlace, place_of
 from runtime.stores.s3.layout import default_layout
 from runtime.stores.s3.store import S3Store
 from runtime.stores.store import StoreUnusable
@@ -31,30 +31,30 @@ class S3Engine(Engine):
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
-        self._buckets: dict[BucketPlace, Objects] = {}
-        self._together: dict[str, Any] = {}
-        """The stores by entity, which look at each other."""
+        self._buckets: dict[BucketLocation, Objects] = {}
+        self._stores_by_entity: dict[str, Any] = {}
+        """The stores by entity, which read from each other."""
 
     def make_store(self, lifecycle: Lifecycle, record: type[Any]) -> S3Store[Any]:
         context = self.context
         layout = lifecycle.stored_as(KeptInS3) or default_layout(lifecycle, record)
-        place = place_of(layout, context.values)
-        if place not in self._buckets:
+        location = location_of(layout, context.values)
+        if location not in self._buckets:
             try:
-                self._buckets[place] = Objects(place, KeySource(context.values))
+                self._buckets[location] = Objects(location, KeySource(context.values))
             except Refused as error:
                 raise StoreUnusable(str(error)) from None
         return S3Store(
             context.system,
             lifecycle,
             record,
-            self._buckets[place],
+            self._buckets[location],
             context.world,
             context.metrics,
             context.values,
             layout=layout,
             max_terminal=context.values.get(lifecycle.retained_by or "") or 0,
-            stores=self._together,
+            stores=self._stores_by_entity,
         )
 
     async def open(self, log: Log, components: Collection[str]) -> None:

@@ -1,6 +1,6 @@
-"""The journal of an entity: a member of its object with the history, and when the entity has ended.
+"""The journal of an entity: a member of its object with the history and the time of its end.
 
-It is written with the change itself, so that an entry is there if and only if the change is.
+It is written atomically with the change.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from typing import Any
 from runtime.stores.contract import CREATION, HistoryEntry
 from runtime.stores.semantics.rules import EPOCH, Rules
 
-Line = tuple[str | int, ...]
+JournalEntry = tuple[str | int, ...]
 """An entry: the name of the edge, actor, moment, fence, owner, reason and trace; then the state that it left,
 where the edge leaves several, or in which an entity began, where there are several."""
 _MOST = 1000
-"""Entries of one entity; beyond that the oldest are forgotten."""
+"""Most entries of one entity; beyond that the oldest are dropped."""
 _HISTORY, _DROPPED, _ENDED = "history", "dropped", "ended"
 
 
-def add_lines(journal: Mapping[str, Any], lines: Sequence[Line]) -> dict[str, Any]:
-    """Return the journal with some more entries."""
-    history = [*journal.get(_HISTORY, ()), *map(list, lines)]
+def add_entries(journal: Mapping[str, Any], entries: Sequence[JournalEntry]) -> dict[str, Any]:
+    """Append entries to the journal."""
+    history = [*journal.get(_HISTORY, ()), *map(list, entries)]
     dropped = int(journal.get(_DROPPED, 0)) + max(0, len(history) - _MOST)
     return {**journal, _HISTORY: history[-_MOST:], _DROPPED: dropped}
 
 
-def mark_ended(journal: Mapping[str, Any], now: int, place: int) -> dict[str, Any]:
-    """Return the journal of an entity that ends now; `place` orders those that end at one moment."""
-    return {**journal, _ENDED: [now, place]}
+def mark_ended(journal: Mapping[str, Any], now: int, position: int) -> dict[str, Any]:
+    """Mark the journal of an entity that ends now; `position` orders entities that end at the same time."""
+    return {**journal, _ENDED: [now, position]}
 
 
 def read_ended(journal: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return when an entity has ended, and its place among those; None where it goes on."""
+    """Return the time and position of an entity's end; None where it has not ended."""
     ended = journal.get(_ENDED)
     return None if ended is None else (int(ended[0]), int(ended[1]))
 

@@ -1,4 +1,4 @@
-"""Values too large for the object of their entity: each has an object of its own, which the entity names."""
+"""Large values of entities: each in an object of its own, to which the entity refers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from runtime.stores.s3.keys import Keys
 class LargeValues(Generic[Record]):
     """The large values of one kind of entity.
 
-    The entity names the version of a value, so a later write of the same key does not matter to it. Where the
-    bucket has no versions, the number of the lease is in the key.
+    The entity refers to a version of its value, so a later write of the same key does not affect it. Where
+    the bucket has no versions, the fence is in the key.
     """
 
     def __init__(self, lifecycle: Lifecycle, kept: KeptInS3, keys: Keys, objects: Objects) -> None:
@@ -36,16 +36,18 @@ class LargeValues(Generic[Record]):
         self.is_versioned = True
 
     def has_any(self, record: Record) -> bool:
-        """Whether a value of it has to be written apart."""
+        """Whether it has a value that needs an object of its own."""
         return any(True for _ in self._too_large(record))
 
     async def put(self, record: Record) -> Record:
-        """Writes what is too large apart; the record names where that is."""
-        made = {ref: await self._written(record, name, body) for name, ref, body in self._too_large(record)}
+        """Write the large values of a record; return the record with their references."""
+        made = {
+            ref: await self._write_value(record, name, body) for name, ref, body in self._too_large(record)
+        }
         return replace(record, **made) if made else record
 
     async def load(self, record: Record) -> Record:
-        """The record with all values in it."""
+        """Return the record with its large values read."""
         if self._large is None:
             return record
         wanted = {
@@ -65,7 +67,7 @@ class LargeValues(Generic[Record]):
         return replace(record, **read)
 
     async def tag(self, record: Record, tags: Mapping[str, str] | None) -> None:
-        """Tags the values of a record as the record itself is tagged, so that they go when it goes."""
+        """Tag the large values of a record like its object, so that they expire together."""
         refs = self._large.refs.values() if self._large is not None else ()
         for found in (getattr(record, ref) for ref in refs):
             if found is not None:
@@ -83,7 +85,7 @@ class LargeValues(Generic[Record]):
             if len(body := text.encode("utf-8", "replace")) > self._large.over:
                 yield name, ref, body
 
-    async def _written(self, record: Record, name: str, body: bytes) -> Any:
+    async def _write_value(self, record: Record, name: str, body: bytes) -> Any:
         assert self._shape is not None
         fence = getattr(record, self._fence) if self._fence else 0
         suffix = "" if self.is_versioned else f".{fence}"

@@ -1,4 +1,4 @@
-"""The layout of entities whose spec says nothing of it: names of objects, and the types of fields."""
+"""The default layout of entities without one in the spec: object keys and types of fields."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _PLACE = KeptInBucket("S3_ENDPOINT", "S3_BUCKET", "S3_REGION")
 
 
 def default_layout(lifecycle: Lifecycle, record: type[Any], folder: str = "") -> KeptInS3:
-    """Return a layout without indexes: the history is in the object, and claims look at all objects.
+    """Return a layout without indexes: the history is in the object, and claims scan all objects.
 
-    `folder` is what every key begins with, its last slash included.
+    `folder` is the prefix of every key, its last slash included.
     """
     messages: dict[str, Shape] = {}
     entity, place = lifecycle.entity, lifecycle.stored_as(KeptInBucket) or _PLACE
@@ -47,7 +47,7 @@ def _shape(made: type[Any], messages: dict[str, Shape]) -> Shape:
 
 
 def _type_name(hint: Any, messages: dict[str, Shape]) -> str:
-    """Return the type of a field as a spec would have it."""
+    """Return the spec's name of a field type."""
     if get_origin(hint) in (Union, UnionType):
         (hint,) = (each for each in get_args(hint) if each is not NoneType)
     origin, of = get_origin(hint), get_args(hint)
@@ -60,5 +60,5 @@ def _type_name(hint: Any, messages: dict[str, Shape]) -> str:
             messages[hint.__name__] = _shape(hint, messages)
         return hint.__name__
     if hint not in _TYPES:
-        raise TypeError(f"{hint} cannot be kept in a bucket")
+        raise TypeError(f"{hint} cannot be stored in a bucket")
     return _TYPES[hint]

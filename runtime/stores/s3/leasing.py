@@ -1,4 +1,4 @@
-"""Leases in a bucket: claiming, renewing, settling, waiting and pausing."""
+"""Leases in a bucket: claim, renew, settle, wait and pause."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from runtime.stores.store import GuardBreach
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _AT_ONCE = 32
 _KINDS = 64
-"""Searches that are remembered, each for other shards or abilities."""
+"""Cached searches, one for each set of shards and capabilities."""
 _TRIES = 8
 
 
 class S3Leases(S3Changes[Record]):
     """The leases of one kind of entity."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self._claims: OrderedDict[object, IndexedClaims[Record]] = OrderedDict()
         self._table: TableClaims[Record] = TableClaims(self._context, self._scan, self._lease_out)
         self._claiming = asyncio.Lock()
@@ -64,7 +64,7 @@ class S3Leases(S3Changes[Record]):
             raise GuardBreach(f"a {self._entity} has no lease")
 
         async def renew(each: tuple[str, LeaseProof]) -> Any:
-            # A lease that cannot be renewed at the moment is not lost, and does not stand for the others.
+            # One failed renewal is no lost lease, and does not affect the others.
             try:
                 return await self._renew(*each, seconds)
             except Unreadable:
@@ -87,7 +87,7 @@ class S3Leases(S3Changes[Record]):
             except Exception as error:
                 return error
 
-        # Two of one entity come one after the other, whatever the bucket is slow with.
+        # Settlements of one entity are serialized by OwnWrites.
         return await run_together(settlements, settle, at_once=_AT_ONCE)
 
     async def exchange(
@@ -109,7 +109,7 @@ class S3Leases(S3Changes[Record]):
         except Exception:
             if not settlements:
                 raise
-            claimed = []  # What was settled has to be answered; the next exchange meets the failure again.
+            claimed = []  # The settlements have to be answered; the next exchange meets the failure again.
         return ExchangeResult(claimed, outcomes)
 
     async def wait(self, timeout_s: float, *, key: str | None = None) -> bool:
@@ -158,10 +158,10 @@ class S3Leases(S3Changes[Record]):
         lease, rules = self._rules.lease, self._rules
         if lease is None or lease.holder is None:
             return await self._claim_for(owner, count, call, where, offers(rules, None, capabilities))
-        # The leases of an owner are counted before it gets more.
+        # The leases of an owner are counted before it gets more (its capacity).
         async with self._claiming:
             holder, status = await self._holder(owner)
-            free = room(rules, holder, status, await self._held_by(owner), count)
+            free = room(rules, holder, status, await self._count_leases(owner), count)
             return await self._claim_for(owner, free, call, where, offers(rules, holder, capabilities))
 
     async def _claim_for(
@@ -183,7 +183,7 @@ class S3Leases(S3Changes[Record]):
         return [await self._writes.large.load(each.record) for each in claimed]
 
     def _claims_for(self, request: ClaimRequest) -> IndexedClaims[Record]:
-        """Return the search for what a request is about; each remembers what it need not look at again."""
+        """Return the search for a request's shards and capabilities; each has a skip cache of its own."""
         shard = self._layout.shard
         named = request.where.get(shard.field) if shard is not None else None
         kind = (named, request.offered)
@@ -198,15 +198,15 @@ class S3Leases(S3Changes[Record]):
     async def _lease_out(
         self, key: str, found: Snapshot[Record], request: ClaimRequest
     ) -> Snapshot[Record] | None:
-        """Lease an entity that was just read; None where another one was faster."""
+        """Lease an entity that was just read; None where another owner was first."""
         rules, edge, now = self._rules, self._rules.entering, self._now()
         assert edge is not None
         token = rules.lease.token if rules.lease else None
-        # What cannot be read must not be claimed.
+        # An entity with an unreadable value must not be claimed.
         await self._writes.large.load(found.record)
 
         def decide(record: Record) -> Plan | None:
-            # What is found after a lost race is for the next look.
+            # After a lost race the entity is for the next claim.
             if record is not found.record:
                 return None
             new, edges = take_edge(rules, edge, record, NOTHING, now, self._world, owner=request.owner)
@@ -239,35 +239,35 @@ class S3Leases(S3Changes[Record]):
         result = await self._apply(key, decide, None, now, is_own=True)
         return result.after.record if isinstance(result, Changed) else None
 
-    async def _settle(self, asked: LeaseSettlement, call: Call) -> int:
-        rules, now, key = self._rules, self._now(), asked.key
-        edge = self._admit(asked.edge, call, has_proof=True)
+    async def _settle(self, settlement: LeaseSettlement, call: Call) -> int:
+        rules, now, key = self._rules, self._now(), settlement.key
+        edge = self._admit(settlement.edge, call, has_proof=True)
         if not isinstance(edge, Transition) or rules.lease is None or rules.lease.state not in edge.sources:
-            raise GuardBreach(f"{asked.edge} does not leave the lease of a {self._entity}")
-        if asked.is_final:
+            raise GuardBreach(f"{settlement.edge} does not leave the lease of a {self._entity}")
+        if settlement.is_final:
             self._require_ending(edge)
         if not self._lifecycle.is_key(key) or (
             not self._is_timeless and await self._find(key, now, call) is None
         ):
-            raise self._lease_lost(key, asked.lease.owner, LOST)
+            raise self._lease_lost(key, settlement.lease.owner, LOST)
 
         def decide(record: Record) -> Plan:
-            problem = lease_problem(rules, record, *asked.lease, now)
+            problem = lease_problem(rules, record, *settlement.lease, now)
             if problem is None and not applies(rules, edge, record):
                 problem = LOST
             if problem is not None:
-                raise self._lease_lost(key, asked.lease.owner, problem)
-            return self._plan(edge, record, asked.given, now, is_final=asked.is_final)
+                raise self._lease_lost(key, settlement.lease.owner, problem)
+            return self._plan(edge, record, settlement.given, now, is_final=settlement.is_final)
 
         try:
             result = await self._apply(key, decide, call, now, is_own=True)
         except Unreadable as error:
-            # Another writer has overwritten it, and the lease with it; all others are as they were.
+            # Another writer has overwritten the entity and its lease; only this settlement fails.
             self._context.log_unreadable(call, self._context.keys.path_of(key), error)
-            raise self._lease_lost(key, asked.lease.owner, LOST) from None
+            raise self._lease_lost(key, settlement.lease.owner, LOST) from None
         self._own.forget(key)
         if not isinstance(result, Changed):
-            raise self._lease_lost(key, asked.lease.owner, LOST)
+            raise self._lease_lost(key, settlement.lease.owner, LOST)
         for claims in self._claims.values():
             claims.note_settled(key, result.after)
         state: int = rules.state(result.after.record)
@@ -280,7 +280,7 @@ class S3Leases(S3Changes[Record]):
     # Waiting.
 
     async def _wait_by_index(self, timeout_s: float) -> bool:
-        """Wait, longer each time nothing was found, but not beyond a time at which something is free."""
+        """Wait with backoff, but at most until the next known entity is free."""
         claims = [*self._claims.values()]
         if not claims or any(each.may_find for each in claims):
             for each in claims:
@@ -295,11 +295,11 @@ class S3Leases(S3Changes[Record]):
         return True
 
     async def _wait_for(self, key: str, timeout_s: float) -> bool:
-        """Wait until an entity is another than it is now."""
+        """Wait until an entity changes."""
         loop, path, pause_s = asyncio.get_running_loop(), self._context.keys.path_of(key), _FIRST_PAUSE_S / 2
         ends, first = loop.time() + timeout_s, await self._context.objects.get(path)
-        while (left := ends - loop.time()) > 0:
-            await asyncio.sleep(min(pause_s, left))
+        while (remaining_s := ends - loop.time()) > 0:
+            await asyncio.sleep(min(pause_s, remaining_s))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             found = await self._context.objects.get(path)
             if (found and found.etag) != (first and first.etag):
@@ -321,7 +321,7 @@ class S3Leases(S3Changes[Record]):
             except NotMatched:
                 continue
             return
-        raise Away("what is paused is changed by others all the time")
+        raise Away("too many concurrent changes of the paused values")
 
     def _require_pausable(self) -> None:
         if self._rules.rank_field is None:

@@ -1,4 +1,4 @@
-"""The store in a bucket: an entity is an object, and a change is one write under a condition."""
+"""The S3 store: an entity is an object, and a change is one conditional write."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ from runtime.stores.store import NoSuchEntity
 
 STORE_READY = Event("store_ready", "INFO")
 _PATIENCE_S = 10.0
-"""How long a store that is closed waits for what is still to be written to the indexes."""
+"""Grace in which a closing store writes the pending index entries."""
 
 
 class S3Store(S3Creation[Record]):
-    """The entities of one kind, as objects that any number of processes change."""
+    """The entities of one kind as objects, which any number of processes change."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self._due: dict[int, DueSearch[Record]] = {}
         self._repair: IndexRepair[Record] | None = None
         if self._layout.repairs is not None:
@@ -92,7 +92,7 @@ class S3Store(S3Creation[Record]):
             return [] if found is None else journal.read_history(self._rules, self._journal(found))
 
     def _derive_history(self, versions: Sequence[VersionOf[Record]]) -> list[HistoryEntry]:
-        """Derive state changes from versions; the actor is known where only one may be it."""
+        """Derive the history from versions; the actor is known where only one is permitted."""
         rules, entries = self._rules, list[HistoryEntry]()
         lease = rules.lease
         before: Record | None = None
@@ -160,7 +160,7 @@ class S3Store(S3Creation[Record]):
         ignored: list[Change] = []
 
         def decide(record: Record) -> Plan | None:
-            new, taken = record, tuple[Change, ...]()
+            new, applied = record, tuple[Change, ...]()
             for change in changes:
                 if not applies(rules, change, new):
                     ignored[:] = [change]
@@ -170,12 +170,12 @@ class S3Store(S3Creation[Record]):
                 if is_final:
                     self._require_ending(change)
                 plan = self._plan(change, new, given, now, owner or call.caller, is_final=is_final)
-                new, taken = plan.record, taken + plan.changes
-            return Plan(new, taken, given)
+                new, applied = plan.record, applied + plan.changes
+            return Plan(new, applied, given)
 
         with self._context.failures(key):
             known = await self._require(key, now, call)
-            # Owners of leases and those who beat write again and again: what they wrote last spares a read.
+            # Lease owners and heartbeats write repeatedly: the cached last write spares a read.
             is_own = known is None and (
                 lease is not None or any(isinstance(each, Update) for each in changes)
             )
@@ -189,14 +189,14 @@ class S3Store(S3Creation[Record]):
         return Transitioned(False, state)
 
     def _require_proof(self, change: Change, record: Any, key: str, lease: LeaseProof, now: int) -> None:
-        """Raise where a proof is given for a change of the leased state, and is wrong."""
+        """Raise LeaseLost for a wrong proof of a change of the leased state."""
         if not is_of_lease(self._rules, change, record):
             return
         if (problem := lease_problem(self._rules, record, *lease, now)) is not None:
             raise self._lease_lost(key, lease.owner, problem)
 
     async def _require(self, key: str, now: int, call: Call | None = None) -> Snapshot[Record] | None:
-        """Return an entity where its access may change it; None where it need not be read for that."""
+        """Read an entity where transitions may be due on access; None where no read is necessary."""
         if not self._lifecycle.is_key(key):
             raise NoSuchEntity(key)
         if self._is_timeless:
@@ -265,7 +265,7 @@ class S3Store(S3Creation[Record]):
             self._due[clock.number] = DueSearch(self._context, clock, index, drive)
         return await self._due[clock.number].step(call)
 
-    # What only a bucket has.
+    # Specific to buckets.
 
     async def versions(self, key: str) -> list[VersionOf[Record]]:
         if not self._lifecycle.is_key(key):
@@ -300,17 +300,17 @@ class S3Store(S3Creation[Record]):
     # The store itself.
 
     def census(self) -> Iterator[tuple[str, str, int, float]]:
-        """Iterate over how many there were in each state when a repair last looked at all of them."""
+        """Iterate over the counts by state of the last complete repair."""
         for state, count in self._repair.census() if self._repair else ():
             yield self._entity, self._lifecycle.states[state], count, 0.0
 
     async def open(self, log: Log, components: Collection[str] = ()) -> None:
-        """Find out whether the bucket is fit for what some components do; raises StoreUnusable if not."""
+        """Run the preflight check for some components; raises StoreUnusable where it fails."""
         self._context.indexes.log = log
         if await require_fit(self._context, components):
-            bucket = self._context.objects.place.bucket
-            log.write(STORE_READY, f"{bucket} is there", fields={"entity": self._entity})
+            bucket = self._context.objects.location.bucket
+            log.write(STORE_READY, f"{bucket} is ready", fields={"entity": self._entity})
 
     async def close(self) -> None:
-        """Wait for what is still to be written to the indexes, but not for a store that is away."""
+        """Wait a limited time for the pending index entries."""
         await self._context.indexes.close(_PATIENCE_S)

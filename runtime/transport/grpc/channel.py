@@ -84,6 +84,6 @@ class GrpcChannel:
         if condition is not None:
             return condition.from_remote(refused.message, service)
         if refused.status == "CANCELLED" and not self._is_closed:
-            # Nobody here has cancelled it: grpcio's server ends so what reaches it when it has begun to stop.
+            # This side has not cancelled it: grpcio's server does so with new calls while it is stopping.
             return CallFailed("UNAVAILABLE", "the server has cancelled the call", service)
         return CallFailed(refused.status, refused.message, service)

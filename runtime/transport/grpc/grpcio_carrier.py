@@ -87,8 +87,8 @@ class Server:
     def _credentials(self, tls: Credentials) -> grpc.ServerCredentials:
         """Credentials that follow their files.
 
-        The library cannot ask for a certificate without insisting on one, so a listener that lets anybody in
-        asks nobody.
+        The library cannot ask for a certificate without insisting on one, so a listener for anonymous callers
+        requests none.
         """
         files = CertificateFiles.of(tls)
 

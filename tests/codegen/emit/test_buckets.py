@@ -16,7 +16,7 @@ from codegen.source.spec import Spec
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import Deployment
 from runtime.stores.layouts.s3 import KeptInS3
-from runtime.stores.s3.indexes.index_writer import shown_in_hints
+from runtime.stores.s3.indexes.index_writer import hint_fields
 from tests.support.codegen.specs import FOLDERS, spec, texts
 
 NURSERY = "tests/specs/nursery"
@@ -198,7 +198,7 @@ def test_the_page_gets_the_purpose_of_each_field(tables: dict[str, Any]) -> None
     assert purposes["retries"] == {"count": "forgotten", "limit": "most_forgotten"}
     assert [(each["name"], each["from_request"]) for each in purposes["updates"]] == [("measure", ["height"])]
     # A hint of the page is as good as one of the engine.
-    assert purposes["hint"] == list(shown_in_hints(find_plant(tables)))
+    assert purposes["hint"] == list(hint_fields(find_plant(tables)))
     assert found["gardener"]["hint"] == []
 
 

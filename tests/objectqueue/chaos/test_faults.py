@@ -14,7 +14,7 @@ from generated.objectqueue.records import RetryPolicy
 from runtime.call.conditions import Failure
 from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.contract import LeaseProof, LeaseSettlement
-from runtime.stores.s3.client.objects import BucketPlace, ListedObject
+from runtime.stores.s3.client.objects import BucketLocation, ListedObject
 from tests.runtime.stores.s3.kit import Process
 from tests.support.chaos import Chaos
 from tests.support.eventually import eventually
@@ -43,12 +43,12 @@ class Below(Bucket):
 
     def __init__(self, bucket: Bucket, prefix: str, patience_s: float = 10.0) -> None:
         super().__init__(bucket.name, bucket.endpoint, bucket.raw)
-        object.__setattr__(self, "_place", replace(bucket.place, prefix=prefix, timeout_s=patience_s))
+        object.__setattr__(self, "_location", replace(bucket.location, prefix=prefix, timeout_s=patience_s))
 
     @property
-    def place(self) -> BucketPlace:
-        place: BucketPlace = self.__dict__["_place"]
-        return place
+    def location(self) -> BucketLocation:
+        location: BucketLocation = self.__dict__["_location"]
+        return location
 
 
 class Runs:

@@ -24,7 +24,7 @@ def test_init_creates_everything_and_may_be_repeated(empty_shell: Shell) -> None
     raw, name = empty_shell.bucket.raw, empty_shell.bucket.name
     assert empty_shell.run("list").exit_code == TROUBLE
     first = empty_shell.out("init", QO_ARCHIVE_DAYS="30")
-    assert "made" in first and "/ui/index.html" in first
+    assert "is created" in first and "/ui/index.html" in first
     state = _read_state(raw, name)
     assert "there" in empty_shell.out("init", QO_ARCHIVE_DAYS="30")
     assert _read_state(raw, name) == state

@@ -135,7 +135,7 @@ async def test_pasted_lines_fill_in_the_form(stage: Stage, visit: Visit) -> None
 async def test_a_presigned_page_opens_in_a_private_bucket(stage: Stage, visit: Visit) -> None:
     """Every part has an address of its own; none has a secret, and the page asks for a key as always."""
     stage.add()
-    place = replace(stage.bucket.place, prefix="elsewhere/")
+    place = replace(stage.bucket.location, prefix="elsewhere/")
     url = await lend_page("objectqueue", place, 300)
     await lend_page("objectqueue", place, 1)  # another one does not invalidate the first
     for part in ("index.html", "app.js", "lent.html"):

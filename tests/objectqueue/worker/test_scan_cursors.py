@@ -19,11 +19,11 @@ def test_a_cursor_is_before_all_remaining_entries() -> None:
     """Before the oldest entry that was read, and some minutes before now in any case."""
     cursors = ScanCursors()
     assert cursors.begin("0", NOW) is None
-    cursors.over("0", NOW)
+    cursors.finish("0", NOW)
     assert cursors.begin("0", NOW) == minute(NOW - timedelta(minutes=2))
     for at in (minute(NOW), minute(NOW - timedelta(hours=1))):
-        cursors.met("0", at)
-    cursors.over("0", NOW)
+        cursors.note_entry("0", at)
+    cursors.finish("0", NOW)
     assert cursors.begin("0", NOW) == minute(NOW - timedelta(hours=1))
     assert cursors.begin("1", NOW) is None
 
@@ -33,7 +33,7 @@ def test_the_whole_index_is_listed_from_time_to_time() -> None:
     cursors = ScanCursors()
     for later in (timedelta(0), timedelta(minutes=5), timedelta(0)):
         assert cursors.begin("0", NOW + later) is None
-        cursors.over("0", NOW + later)
+        cursors.finish("0", NOW + later)
         assert cursors.begin("0", NOW + later) is not None
 
 

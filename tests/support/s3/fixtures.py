@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.stores.s3.client.objects import BucketPlace, Objects
+from runtime.stores.s3.client.objects import BucketLocation, Objects
 from tests.support.s3.proxy import S3Proxy
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class Bucket:
     raw: Any
 
     @property
-    def place(self) -> BucketPlace:
-        return BucketPlace(bucket=self.name, endpoint=self.endpoint, region=REGION)
+    def location(self) -> BucketLocation:
+        return BucketLocation(bucket=self.name, endpoint=self.endpoint, region=REGION)
 
     @property
     def variables(self) -> dict[str, str]:
@@ -152,7 +152,7 @@ def bucket(s3_server: EmbeddedSeaweedfs, s3_raw: Any, s3_key: None, s3_bucket_na
 
 @pytest.fixture
 async def objects(bucket: Bucket) -> AsyncIterator[Objects]:
-    made = Objects(bucket.place)
+    made = Objects(bucket.location)
     yield made
     await made.close()
 

@@ -24,7 +24,7 @@ from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import EntityStore
 from runtime.stores.postgres import Database, PostgresStore
-from runtime.stores.postgres.statements import Statement, parsed
+from runtime.stores.postgres.statements import Statement, parse_statements
 from runtime.world import World
 from tests.support.stores.spec_text import compile_lifecycle
 
@@ -184,7 +184,7 @@ class PostgresPlace:
         text = "\n".join(postgres_files.statements(spec, entities[lifecycle.entity]))
         statements = {
             name: replace(each, text=f"/* {self.database.schema} */ {each.text}")
-            for name, each in parsed(_virtual(text)).items()
+            for name, each in parse_statements(_virtual(text)).items()
         }
         made = replace(compiled.lifecycles[lifecycle.entity], key_form=lifecycle.key_form)
         return made, statements

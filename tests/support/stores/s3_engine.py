@@ -16,7 +16,7 @@ from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
 from runtime.observe.metrics import Metrics
 from runtime.stores.s3.client.credentials import KeySource
-from runtime.stores.s3.client.objects import BucketPlace, Objects
+from runtime.stores.s3.client.objects import BucketLocation, Objects
 from runtime.stores.s3.layout import default_layout
 from runtime.stores.s3.store import S3Store
 from runtime.world import World
@@ -29,8 +29,8 @@ _folders = itertools.count(1)
 def open_bucket() -> Objects:
     """Connect to a folder that nothing else uses, of the bucket that all tests of a process share."""
     shared = _bucket()
-    place = replace(shared.place, prefix=f"t{next(_folders)}/")
-    return Objects(place, shared.credentials)
+    location = replace(shared.location, prefix=f"t{next(_folders)}/")
+    return Objects(location, shared.credentials)
 
 
 @cache
@@ -42,8 +42,8 @@ def _bucket() -> Objects:
     raw = raw_client(server)
     make_bucket(raw, _BUCKET)
     raw.close()
-    place = BucketPlace(bucket=_BUCKET, endpoint=server.url, region=REGION)
-    return Objects(place, KeySource(server.variables))
+    location = BucketLocation(bucket=_BUCKET, endpoint=server.url, region=REGION)
+    return Objects(location, KeySource(server.variables))
 
 
 def open_s3_stores(

@@ -25,7 +25,7 @@ OPTIONAL: Mapping[str, tuple[type, ...]] = {
 }
 CODES = frozenset(code.name for code in grpc.StatusCode) - {"OK"}
 WITHOUT_A_JOB = (
-    "a record may have been created that nobody knows the id of",
+    "a record may have been created whose id is unknown",
     "a job may have left the queue unseen",
 )
 """How the messages of anomalies without a job_id begin, since the logging node cannot know it."""

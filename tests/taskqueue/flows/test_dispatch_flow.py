@@ -111,7 +111,7 @@ def test_a_lost_race_neither_assigns_nor_requeues(status: JobStatus.ValueType) -
         assert (race["job_id"], race["level"]) == (job_id, "INFO")
         assert (race["expected_status"], race["current_status"]) == ("QUEUED", JobStatus.Name(status))
         assert stack.log("dispatch_rescue") == []
-        anomalies = ["is RUNNING and nobody runs it"] if status == RUNNING else []
+        anomalies = ["is RUNNING and no worker runs it"] if status == RUNNING else []
         assert stack.anomalies(job_id) == anomalies
 
     play(scenario, without=NO_WORKER)
@@ -217,6 +217,6 @@ def test_a_swap_that_applied_without_an_answer_is_logged_and_not_undone() -> Non
             1,
             0,
         )
-        assert stack.anomalies(job_id) == ["is RUNNING and nobody runs it"]
+        assert stack.anomalies(job_id) == ["is RUNNING and no worker runs it"]
 
     play(scenario, without=NO_WORKER)

@@ -198,7 +198,7 @@ def test_a_late_swap_is_detected() -> None:
         await stack.beat()
         assert not (await stack.fetch()).assigned
         assert (await stack.status(job_id)).status == RUNNING
-        assert stack.anomalies(job_id) == ["is RUNNING and nobody runs it"]
+        assert stack.anomalies(job_id) == ["is RUNNING and no worker runs it"]
 
     play(scenario, without=NO_WORKER)
 

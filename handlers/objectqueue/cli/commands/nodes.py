@@ -74,7 +74,7 @@ def _monitor_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @_monitor_options
 @location_options
 def worker(location: Location, worker_id: str | None, concurrency: int | None, **options: Any) -> None:
-    """Run tasks until it is told to stop.
+    """Run tasks until it is stopped.
 
     There is a monitor inside unless --no-monitor is given.
     """
@@ -97,7 +97,7 @@ def worker(location: Location, worker_id: str | None, concurrency: int | None, *
 def monitor(location: Location, **options: Any) -> None:
     """Put back what was abandoned and repair the indexes.
 
-    It goes on until it is told to stop. Every worker has one inside, unless told otherwise.
+    It runs until it is stopped. Every worker has one inside, unless --no-monitor is given.
     """
     _serve("monitor", location.with_variables(**_monitor_variables(**options)))
 

@@ -76,8 +76,8 @@ def deploy(location: Location) -> None:
 def presign(seconds: float, location: Location) -> None:
     """Print an address that opens the page for some time.
 
-    For a bucket that nobody may read without a key. Whoever has the address gets the page with it and nothing
-    else: the page asks for a key of its own. If it is signed by a key that is lent, it ends with that.
+    For a private bucket. The address opens the page and nothing else: the page asks for a key of its own.
+    If a temporary key signs it, it expires with that.
     """
     from runtime.stores.s3.bucket.page_links import LONGEST_S
 

@@ -61,7 +61,7 @@ def unarchive(**options: Any) -> None:
 @_filter_options
 @location_options
 def cancel(reason: str | None, **options: Any) -> None:
-    """End a task that nobody wants any more. It counts as failed."""
+    """End a task that is not wanted any more. It counts as failed."""
     _change("cancel", ("pending", "running"), options, reason=reason or "")
 
 

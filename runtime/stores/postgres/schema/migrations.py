@@ -1,4 +1,4 @@
-"""Brings a database up to date: numbered SQL files, each once, under a lock that all processes share."""
+"""Migrations of a database: numbered SQL files, each applied once, under an advisory lock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runtime.stores.store import StoreUnusable
 
 TABLE = "charter_migrations"
 _LOCK = 0x43_48_41_52_54_45_52
-"""An advisory lock of the database; the letters of `CHARTER`."""
+"""Key of the advisory lock; the letters of `CHARTER`."""
 _PATIENCE_S = 300.0
 
 _CREATE = f"""
@@ -30,15 +30,15 @@ CREATE TABLE IF NOT EXISTS {TABLE} (
 """
 _APPLIED = f"SELECT number, digest FROM {TABLE} WHERE system = $1"
 _REMEMBER = f"INSERT INTO {TABLE} (system, number, name, digest) VALUES ($1, $2, $3, $4)"
-_HERE = "SELECT to_regclass($1) IS NOT NULL"
+_EXISTS = "SELECT to_regclass($1) IS NOT NULL"
 
 
 class MigrationError(StoreUnusable):
-    """The database cannot be brought up to date; the message says why."""
+    """The database cannot be migrated; the message says why."""
 
 
 class Migration(Struct, frozen=True):
-    """One step."""
+    """One migration."""
 
     number: int
     name: str
@@ -49,8 +49,8 @@ class Migration(Struct, frozen=True):
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def migrations(series: str) -> list[Migration]:
-    """The steps of a series. One that was never accepted has its whole schema as the only step."""
+def list_migrations(series: str) -> list[Migration]:
+    """List the migrations of a series. One that was never accepted has its whole schema as the only one."""
     folder = find_folder(series)
     accepted = folder.joinpath("migrations")
     if not accepted.is_dir():
@@ -65,23 +65,23 @@ def migrations(series: str) -> list[Migration]:
     )
 
 
-async def missing(database: Database, series: str) -> list[Migration]:
-    """The steps that the database has not seen."""
-    (here,), *_ = await database.fetch(_HERE, TABLE)
-    if not here:
-        return migrations(series)
+async def find_missing(database: Database, series: str) -> list[Migration]:
+    """Find the migrations that are not applied yet."""
+    (exists,), *_ = await database.fetch(_EXISTS, TABLE)
+    if not exists:
+        return list_migrations(series)
     rows = await database.fetch(_APPLIED, series)
-    return [*_left(series, migrations(series), {row[0]: row[1] for row in rows})]
+    return [*_check_missing(series, list_migrations(series), {row[0]: row[1] for row in rows})]
 
 
 async def migrate(database: Database, series: str, service: str | None = None) -> list[str]:
-    """Applies what is missing, all in one transaction; the names. Any number of processes may do so at once.
+    """Apply the missing migrations in one transaction; return their names. It may run concurrently.
 
     A database that is ahead of this release is left as it is: an older release works on a newer schema.
-    `service` is another role that may then do what the service does, and nothing else. Where the role of the
-    database may not change the schema, its owner has to: that is waited for as the database itself is.
+    `service` is another role that gets the privileges of the service, and no others. Where the role of the
+    database may not change the schema, its owner has to: that is retried like an outage of the database.
     """
-    if service is None and not await missing(database, series):
+    if service is None and not await find_missing(database, series):
         return []
     connection = await database.dedicated()
     try:
@@ -91,12 +91,12 @@ async def migrate(database: Database, series: str, service: str | None = None) -
             await connection.execute(_CREATE)
             rows = await connection.fetch(_APPLIED, series)
             applied = {row[0]: row[1] for row in rows}
-            left = [*_left(series, migrations(series), applied)]
-            for each in left:
+            remaining = [*_check_missing(series, list_migrations(series), applied)]
+            for each in remaining:
                 await _apply(connection, series, each)
             if service is not None:
                 await _grant(connection, series, service)
-            return [each.name for each in left]
+            return [each.name for each in remaining]
     except asyncpg.InsufficientPrivilegeError:
         raise PostgresUnavailable(
             "the schema lacks migrations, and this role may not apply them: run 'python -m "
@@ -109,7 +109,7 @@ async def migrate(database: Database, series: str, service: str | None = None) -
 
 
 async def _grant(connection: asyncpg.Connection[Any], series: str, service: str) -> None:
-    """Lets a role do what the service does. Objects of a later release are none of this one's business."""
+    """Grant a role the privileges of the service, on the objects of this release."""
     text = find_folder(series).joinpath("grants.sql").read_text(encoding="utf-8")
     quoted = await connection.fetchval("SELECT quote_ident($1)", service)
     schema = await connection.fetchval("SELECT quote_ident(current_schema())")
@@ -125,11 +125,11 @@ async def _apply(connection: asyncpg.Connection[Any], series: str, migration: Mi
     await connection.execute(_REMEMBER, series, migration.number, migration.name, migration.digest)
 
 
-def _left(series: str, known: list[Migration], applied: dict[int, str]) -> Iterator[Migration]:
+def _check_missing(series: str, known: list[Migration], applied: dict[int, str]) -> Iterator[Migration]:
     for each in known:
         if each.number not in applied:
             if each.number < max(applied, default=0):
-                raise MigrationError(f"{series}/{each.name} is older than what the database has already")
+                raise MigrationError(f"{series}/{each.name} is older than the last applied migration")
             yield each
         elif applied[each.number] != each.digest:
             raise MigrationError(

@@ -1,4 +1,4 @@
-"""The series of migrations in a database, each with a folder of generated SQL.
+"""Series of migrations in a database, each with a folder of generated SQL.
 
 What PostgreSQL keeps by default is in `generated/<system>/sql` and has the series `<system>`. Where a
 deployment has entities kept there that another engine keeps by default, `generated/<system>/<folder>` has all

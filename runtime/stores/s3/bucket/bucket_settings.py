@@ -1,4 +1,4 @@
-"""The settings of a bucket, which is made if it is missing. Each may be set again and again."""
+"""The settings of a bucket, which is created if it is missing. All of them are idempotent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runtime.stores.s3.client.responses import NoBucket
 
 Rule = dict[str, Any]
 TRIALS = "trials/"
-"""Where objects are that only try the store out."""
+"""Prefix of the objects of probes."""
 _STATUS = "{http://s3.amazonaws.com/doc/2006-03-01/}Status"
 _NAME = "charter"
 _CORS: Rule = {
@@ -27,64 +27,64 @@ _CORS: Rule = {
     "MaxAgeSeconds": 3600,
 }
 _OLD_DAYS = 1
-"""For how many days there are old versions of what nobody looks at twice."""
+"""Days that old versions of transient objects are kept."""
 _HIDDEN: Rule = {"NoncurrentVersionExpiration": {"NoncurrentDays": _OLD_DAYS}}
-"""Where there are versions, what has expired is only hidden, and takes up as much room as before. The
-versions of an entity are its history and stay; those of a large value are nothing by themselves."""
+"""In a versioned bucket an expired object only gets a delete marker and takes up as much space as before.
+The versions of an entity are its history and stay; those of a large value are not needed by themselves."""
 
 
 async def is_versioned(objects: Objects) -> bool:
-    """Whether the bucket keeps what is overwritten."""
+    """Whether the bucket is versioned."""
     body = await objects.describe("get_bucket_versioning", {"versioning": ""})
-    told = parse_document(body, "VersioningConfiguration", objects.place)
-    return told.findtext(_STATUS, told.findtext("Status")) == "Enabled"
+    document = parse_document(body, "VersioningConfiguration", objects.location)
+    return document.findtext(_STATUS, document.findtext("Status")) == "Enabled"
 
 
 async def set_up(objects: Objects, lifecycles: Iterable[Lifecycle], values: Mapping[str, Any]) -> list[str]:
-    """Makes the bucket ready for the entities of some lifecycles; what was done, a sentence each."""
+    """Create and configure the bucket for the entities of some lifecycles; return a sentence on each step."""
     kept = [found for each in lifecycles if (found := each.stored_as(KeptInS3)) is not None]
-    done = [await _made(objects)]
+    done = [await _ensure_bucket(objects)]
     if any(each.unversioned is not None for each in kept):
-        done.append(await _versions(objects, [each.unversioned for each in kept], values))
+        done.append(await _enable_versions(objects, [each.unversioned for each in kept], values))
     done.append(await _set_cors(objects))
-    done.append(await _set_removals(objects, _removals(objects, kept, values)))
+    done.append(await _set_expiration(objects, _expiration_rules(objects, kept, values)))
     return done
 
 
-async def let_everyone_read(objects: Objects, folder: str) -> str:
-    """Opens a folder of the bucket to readers without a key, who see nothing else; a sentence of it."""
-    told = await _setting(objects, "get_bucket_policy", "Policy")
-    policy: dict[str, Any] = json.loads(told) if told else {"Version": "2012-10-17", "Statement": []}
+async def allow_anonymous_reads(objects: Objects, folder: str) -> str:
+    """Allow anonymous reads of one folder of the bucket; return a sentence on it."""
+    text = await _read_setting(objects, "get_bucket_policy", "Policy")
+    policy: dict[str, Any] = json.loads(text) if text else {"Version": "2012-10-17", "Statement": []}
     sid = f"{_NAME}{''.join(filter(str.isalnum, folder))}"
     statement = {
         "Sid": sid,
         "Effect": "Allow",
         "Principal": "*",
         "Action": ["s3:GetObject"],
-        "Resource": [f"arn:aws:s3:::{objects.place.bucket}/{folder}*"],
+        "Resource": [f"arn:aws:s3:::{objects.location.bucket}/{folder}*"],
     }
     others = [each for each in policy["Statement"] if each.get("Sid") != sid]
     policy["Statement"] = [*others, statement]
     try:
         await objects.api.call("put_bucket_policy", Policy=json.dumps(policy))
     except Refused as error:
-        return f"Nobody can read {folder} without a key: {error}"
-    return f"Everybody can read {folder} without a key, and nothing else."
+        return f"{folder} stays unreadable without a key: {error}"
+    return f"{folder} is readable without a key, and nothing else is."
 
 
-async def _made(objects: Objects) -> str:
-    name = objects.place.bucket
+async def _ensure_bucket(objects: Objects) -> str:
+    name = objects.location.bucket
     try:
         await is_versioned(objects)
     except NoBucket:
-        region = objects.place.region
+        region = objects.location.region
         where = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region != "us-east-1" else {}
         await objects.api.call("create_bucket", **where)
-        return f"The bucket {name} is made."
+        return f"The bucket {name} is created."
     return f"The bucket {name} is there."
 
 
-async def _versions(objects: Objects, unless: list[str | None], values: Mapping[str, Any]) -> str:
+async def _enable_versions(objects: Objects, unless: list[str | None], values: Mapping[str, Any]) -> str:
     if await is_versioned(objects):
         return "It keeps versions."
     try:
@@ -96,11 +96,11 @@ async def _versions(objects: Objects, unless: list[str | None], values: Mapping[
     return "It keeps versions from now on."
 
 
-def _removals(
+def _expiration_rules(
     objects: Objects, kept: Iterable[KeptInS3], values: Mapping[str, Any]
 ) -> dict[str, Rule | None]:
-    """What the bucket removes by itself, by the names of the rules; None where one is not wanted any more."""
-    root = objects.place.prefix
+    """Return the expiration rules of the bucket by name; None for a rule that is to be removed."""
+    root = objects.location.prefix
     found: dict[str, Rule | None] = {}
     fleeting = [TRIALS]
     for each in kept:
@@ -133,13 +133,13 @@ def _rule(name: str, chosen: Rule, action: Rule) -> Rule:
 
 
 def _folder(pattern: str) -> str:
-    """What all keys of a pattern begin with."""
+    """Return the constant prefix of a key pattern."""
     return pattern.partition("{")[0]
 
 
 async def _set_cors(objects: Objects) -> str:
-    known = await _setting(objects, "get_bucket_cors", "CORSRules")
-    rules = {"CORSRules": _merged(known, {_NAME: _CORS})}
+    known = await _read_setting(objects, "get_bucket_cors", "CORSRules")
+    rules = {"CORSRules": _merge_rules(known, {_NAME: _CORS})}
     try:
         await objects.api.call("put_bucket_cors", CORSConfiguration=rules)
     except Refused as error:
@@ -147,9 +147,9 @@ async def _set_cors(objects: Objects) -> str:
     return "Pages of other origins may use it."
 
 
-async def _set_removals(objects: Objects, ours: Mapping[str, Rule | None]) -> str:
-    known = await _setting(objects, "get_bucket_lifecycle_configuration", "Rules")
-    rules = {"Rules": _merged(known, ours)}
+async def _set_expiration(objects: Objects, ours: Mapping[str, Rule | None]) -> str:
+    known = await _read_setting(objects, "get_bucket_lifecycle_configuration", "Rules")
+    rules = {"Rules": _merge_rules(known, ours)}
     try:
         await objects.api.call("put_bucket_lifecycle_configuration", LifecycleConfiguration=rules)
     except Refused as error:
@@ -157,14 +157,14 @@ async def _set_removals(objects: Objects, ours: Mapping[str, Rule | None]) -> st
     return "It removes by itself what is out of use."
 
 
-def _merged(known: Sequence[Rule] | None, ours: Mapping[str, Rule | None]) -> list[Rule]:
-    """Our rules among those of others, which stay."""
+def _merge_rules(known: Sequence[Rule] | None, ours: Mapping[str, Rule | None]) -> list[Rule]:
+    """Merge our rules with those of others, which stay."""
     others = [each for each in known or () if each.get("ID") not in ours]
     return [*others, *(each for each in ours.values() if each is not None)]
 
 
-async def _setting(objects: Objects, operation: str, name: str) -> Any:
-    """A setting of the bucket; None where it has none."""
+async def _read_setting(objects: Objects, operation: str, name: str) -> Any:
+    """Read a setting of the bucket; None where it is not set."""
     try:
         return (await objects.api.call(operation)).get(name)
     except Gone:

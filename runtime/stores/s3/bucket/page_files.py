@@ -1,4 +1,4 @@
-"""The page of a system that a browser gets from the bucket itself: files that are put there as they are."""
+"""The page of a system as static files in its bucket, from where a browser loads it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from runtime.stores.s3.client.credentials import KeySource
+from runtime.stores.s3.client.location import BucketLocation, address_of
 from runtime.stores.s3.client.objects import Objects
-from runtime.stores.s3.client.place import BucketPlace, address_of
 
 FOLDER = "ui"
 FIRST = "index.html"
 _KINDS = frozenset((".html", ".js", ".css", ".svg", ".png", ".ico", ".json", ".webmanifest"))
 
 
-async def deploy_page(system: str, place: BucketPlace, credentials: KeySource | None = None) -> list[str]:
-    """Puts the page into the bucket, beside whatever queues are in it; the keys that were written."""
-    objects = Objects(replace(place, prefix=""), credentials)
+async def deploy_page(
+    system: str, location: BucketLocation, credentials: KeySource | None = None
+) -> list[str]:
+    """Write the page to the bucket, beside the queues in it; return the written keys."""
+    objects = Objects(replace(location, prefix=""), credentials)
     found = page_files(system)
     try:
-        # The first file comes last: whoever loads it meanwhile finds what it refers to.
+        # Write the first file last, so that a browser that loads it finds what it refers to.
         for name in sorted(found, key=lambda each: each == FIRST):
             await objects.put(f"{FOLDER}/{name}", found[name].read_bytes())
     finally:
@@ -29,19 +31,19 @@ async def deploy_page(system: str, place: BucketPlace, credentials: KeySource | 
     return [f"{FOLDER}/{name}" for name in found]
 
 
-def page_url(place: BucketPlace) -> str:
-    """Where a browser finds the page."""
-    address = address_of(place)
-    return f"{address.origin}{address.root}/{FOLDER}/{FIRST}?{urlencode(asked_of(place))}"
+def page_url(location: BucketLocation) -> str:
+    """Return the URL of the page."""
+    address = address_of(location)
+    return f"{address.origin}{address.root}/{FOLDER}/{FIRST}?{urlencode(page_query(location))}"
 
 
-def asked_of(place: BucketPlace) -> dict[str, str]:
-    """What the address of a page says of the place that it is to show."""
-    return {"region": place.region, **({"queue": place.prefix.rstrip("/")} if place.prefix else {})}
+def page_query(location: BucketLocation) -> dict[str, str]:
+    """Return the query parameters of the page's URL, which name the location of the bucket."""
+    return {"region": location.region, **({"queue": location.prefix.rstrip("/")} if location.prefix else {})}
 
 
 def has_page(system: str) -> bool:
-    """Whether there is a page of a system."""
+    """Whether a system has a page."""
     try:
         return bool(page_files(system))
     except FileNotFoundError:
@@ -49,7 +51,7 @@ def has_page(system: str) -> bool:
 
 
 def page_files(system: str) -> dict[str, Path]:
-    """The files of a page by name: those that are written by hand, and those that come from the spec."""
+    """Find the files of a page by name, both the written and the generated ones."""
     found: dict[str, Path] = {}
     for package in ("handlers", "generated"):
         spec = importlib.util.find_spec(package)

@@ -1,4 +1,4 @@
-"""The check of a bucket before anything is done with what is in it."""
+"""The preflight check of a bucket, before any work on its entities."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from runtime.node.settings import SettingsError
 from runtime.node.wiring import find_clock_drivers
 from runtime.stores.contract import Record
 from runtime.stores.s3.bucket.bucket_settings import is_versioned
-from runtime.stores.s3.bucket.probe import unfit
+from runtime.stores.s3.bucket.probe import find_write_problem
 from runtime.stores.s3.claims.index_search import INDEX_ONLY
 from runtime.stores.s3.client.errors import Away, ObjectError
 from runtime.stores.s3.client.responses import NoBucket
@@ -17,21 +17,20 @@ from runtime.stores.store import StoreAway, StoreNotSetUp, StoreUnusable
 
 
 async def require_fit(context: BucketContext[Record], components: Collection[str]) -> bool:
-    """Raises StoreUnusable where the bucket is not fit for what some components do with context.
+    """Raise StoreUnusable where the bucket does not support what some components do with its entities.
 
-    Tells whether the bucket was asked at all: some context want nothing of it that could be missing.
-    Settings that contradict each other raise SettingsError before it is.
+    Return whether any request was necessary. Contradictory settings raise SettingsError before the first.
     """
     _require_repairs(context, components)
     try:
-        asked = [await _require_versions(context), await _require_conditions(context, components)]
+        requested = [await _require_versions(context), await _require_conditions(context, components)]
     except NoBucket as error:
         raise StoreNotSetUp(str(error)) from None
     except Away as error:
         raise StoreAway(str(error)) from None
     except ObjectError as error:
         raise StoreUnusable(str(error)) from None
-    return any(asked)
+    return any(requested)
 
 
 async def _require_versions(context: BucketContext[Record]) -> bool:
@@ -41,20 +40,20 @@ async def _require_versions(context: BucketContext[Record]) -> bool:
     context.writes.large.is_versioned = await is_versioned(context.objects)
     if not context.writes.large.is_versioned and not context.values.get(layout.unversioned):
         raise StoreNotSetUp(
-            f"The bucket {context.objects.place.bucket} keeps no versions, so nothing would be known of the "
-            f"past. Switch its versioning on, or set {layout.unversioned}=1 to do without."
+            f"The bucket {context.objects.location.bucket} keeps no versions, so there would be no history. "
+            f"Enable its versioning, or set {layout.unversioned}=1 to do without."
         )
     return True
 
 
 async def _require_conditions(context: BucketContext[Record], components: Collection[str]) -> bool:
-    """Those who take context from each other must know that only one of them gets each."""
+    """Probe conditional writes where several processes claim leases, so that each has one owner."""
     if not _takes_leases(context, components):
         return False
-    if (problem := await unfit(context.objects)) is not None:
+    if (problem := await find_write_problem(context.objects)) is not None:
         raise StoreUnusable(problem)
     if context.layout.unversioned is None:
-        # Reads and writes do not tell the time of the store, which has to be known before anything is taken.
+        # Reads and writes do not show the time of the store, which a claim has to know.
         await context.objects.page(context.keys.prefix(None), most=1)
     return True
 
@@ -66,16 +65,16 @@ def _takes_leases(context: BucketContext[Record], components: Collection[str]) -
 
 
 def _require_repairs(context: BucketContext[Record], components: Collection[str]) -> None:
-    """Whoever looks at the index alone needs somebody who repairs it."""
+    """Require that indexes are repaired where claims use only them."""
     values, polls, repairs = context.values, context.layout.polls, context.layout.repairs
-    # A process knows the variables of what it does; who only polls need not know how often others repair.
+    # A process has the variables of its own components; one that only polls may lack the repair interval.
     never = repairs is not None and values.get(repairs.every) == 0
     is_blind = polls is not None and values.get(polls.mode) == INDEX_ONLY
     if polls and repairs and never and is_blind and _takes_leases(context, components):
         raise SettingsError(
             [
                 f"{polls.mode}={INDEX_ONLY} with {repairs.every}=0 would lose every "
-                f"{context.lifecycle.entity} whose index entry is lost. Choose another mode, or let indexes "
-                "be repaired."
+                f"{context.lifecycle.entity} whose index entry is lost: choose another mode, or enable the "
+                "repair of indexes."
             ]
         )

@@ -1,4 +1,4 @@
-"""What a store can do, found out by doing it: conditional writes, even many at once, versions and order."""
+"""Probes of a store: conditional writes, also concurrent ones, versions, and the order of listings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from runtime.stores.s3.client.objects import Objects, WrittenObject
 
 RACERS = 8
 FEW_RACERS = 2
-"""At a start, twice. Some stores let those who lose wait a second each, one after the other."""
+"""Racers at a start, twice. Some stores delay each loser of a race by a second, one after the other."""
 _CLOCK_S = 2.0
 
 
 class ProbeResult(NamedTuple):
-    """What was tried, whether it is as it has to be, and what was seen."""
+    """The name of a probe, whether it succeeded, and what was seen."""
 
     name: str
     ok: bool
@@ -27,7 +27,7 @@ class ProbeResult(NamedTuple):
 
 
 class _Trial:
-    """An object that only this process knows of."""
+    """The objects of one run of probes, under a prefix of their own."""
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
@@ -46,7 +46,7 @@ class _Trial:
 async def examine(
     objects: Objects, *, most_skew_s: float = _CLOCK_S, racers: int = RACERS
 ) -> list[ProbeResult]:
-    """Tries everything that a store has to be able to do; what follows from a failure is not tried."""
+    """Run all probes of a store; an unreachable store ends them."""
     trial = _Trial(objects)
     try:
         await objects.page(trial.folder, most=1)
@@ -60,11 +60,11 @@ async def examine(
         ("listing", _lists_in_order),
         ("conditional delete", _deletes_under_condition),
     )
-    found = [ProbeResult("store", True, f"the bucket {objects.place.bucket} answers")]
+    found = [ProbeResult("store", True, f"the bucket {objects.location.bucket} answers")]
     for name, step in steps:
         try:
             found.append(ProbeResult(name, True, await step(trial)))
-        except _NotSo as problem:
+        except _ProbeFailure as problem:
             found.append(ProbeResult(name, False, str(problem)))
         except ObjectError as error:
             found.append(ProbeResult(name, False, str(error) or type(error).__name__))
@@ -72,29 +72,29 @@ async def examine(
     return [*found, _clock(objects, most_skew_s)]
 
 
-async def unfit(objects: Objects) -> str | None:
-    """Why no work must be shared through this store, in a sentence; None where it may.
+async def find_write_problem(objects: Objects) -> str | None:
+    """Return why conditional writes of the store cannot be relied on, in a sentence; None where they can.
 
-    Raises where the store cannot be asked.
+    Raises ObjectError where the store is unavailable.
     """
     trial = _Trial(objects)
     try:
         await _creates_once(trial)
         await _replaces_once(trial)
-        # At once, because some stores let the loser of a race wait a second.
+        # Concurrently, because some stores delay the loser of a race by a second.
         races = [race(trial, FEW_RACERS) for race in (_one_creates, _one_replaces) for _ in range(2)]
         for ended in await asyncio.gather(*races, return_exceptions=True):
             if ended is not None:
                 raise ended
-    except _NotSo as problem:
-        return f"The store does not keep the conditions of writes, so work would be done twice: {problem}."
+    except _ProbeFailure as problem:
+        return f"The store ignores the conditions of writes, so work would be done twice: {problem}."
     finally:
         await trial.tidy()
     return None
 
 
-class _NotSo(Exception):
-    """What was tried did not come out as it has to."""
+class _ProbeFailure(Exception):
+    """A probe failed."""
 
 
 async def _creates_once(trial: _Trial) -> str:
@@ -104,7 +104,7 @@ async def _creates_once(trial: _Trial) -> str:
         await trial.objects.create(key, b"2")
     except NotMatched:
         return "If-None-Match: an object that is there stays"
-    raise _NotSo("If-None-Match is ignored: an object that was there was overwritten")
+    raise _ProbeFailure("If-None-Match is ignored: an object that was there was overwritten")
 
 
 async def _replaces_once(trial: _Trial) -> str:
@@ -112,12 +112,12 @@ async def _replaces_once(trial: _Trial) -> str:
     first = await trial.objects.create(key, b"1")
     second = await trial.objects.replace(key, b"2", first.etag)
     if second.etag == first.etag:
-        raise _NotSo("an object that has changed has the ETag that it had before")
+        raise _ProbeFailure("an object that has changed has the ETag that it had before")
     try:
         await trial.objects.replace(key, b"3", first.etag)
     except NotMatched:
         return "If-Match: an object that has changed stays"
-    raise _NotSo("If-Match is ignored: an object that had changed was overwritten")
+    raise _ProbeFailure("If-Match is ignored: an object that had changed was overwritten")
 
 
 async def _has_one_winner(trial: _Trial, racers: int) -> str:
@@ -130,9 +130,9 @@ async def _one_creates(trial: _Trial, racers: int) -> None:
     key = trial.key(f"race/{len(trial.used)}")
     made = await _winners([trial.objects.create(key, b"%d" % number) for number in range(racers)])
     if made != 1:
-        raise _NotSo(f"of {racers} that created an object at once {made} succeeded")
+        raise _ProbeFailure(f"of {racers} that created an object at once {made} succeeded")
     if await trial.objects.get(key) is None:
-        raise _NotSo("an object cannot be read that was just created")
+        raise _ProbeFailure("an object cannot be read that was just created")
 
 
 async def _one_replaces(trial: _Trial, racers: int) -> None:
@@ -140,7 +140,7 @@ async def _one_replaces(trial: _Trial, racers: int) -> None:
     there = await trial.objects.create(key, b"first")
     writers = [trial.objects.replace(key, b"next %d" % number, there.etag) for number in range(racers)]
     if (changed := await _winners(writers)) != 1:
-        raise _NotSo(f"of {racers} that replaced an object at once {changed} succeeded")
+        raise _ProbeFailure(f"of {racers} that replaced an object at once {changed} succeeded")
 
 
 async def _winners(writers: Sequence[Awaitable[WrittenObject]]) -> int:
@@ -153,12 +153,12 @@ async def _winners(writers: Sequence[Awaitable[WrittenObject]]) -> int:
 
 async def _keeps_versions(trial: _Trial) -> str:
     if not await is_versioned(trial.objects):
-        raise _NotSo("the bucket keeps no versions, so there is no history; switch its versioning on")
+        raise _ProbeFailure("the bucket keeps no versions, so there is no history; switch its versioning on")
     key = trial.key("versions")
     written = [await trial.objects.put(key, b"1"), await trial.objects.put(key, b"2")]
     seen = [each.version async for each in trial.objects.versions(key)]
     if seen != [each.version for each in reversed(written)]:
-        raise _NotSo("not every version of an object is listed, newest first")
+        raise _ProbeFailure("not every version of an object is listed, newest first")
     return "overwritten objects are kept"
 
 
@@ -175,7 +175,7 @@ async def _lists_in_order(trial: _Trial) -> str:
             break
     after = await trial.objects.page(f"{trial.folder}list/", after=names[2], most=5)
     if seen != names or [each.key for each in after.entries] != names[3:]:
-        raise _NotSo("a listing is not in the order of its keys, or lacks some")
+        raise _ProbeFailure("a listing is not in the order of its keys, or lacks some")
     return "in the order of the keys, page by page"
 
 
@@ -185,7 +185,7 @@ async def _deletes_under_condition(trial: _Trial) -> str:
     if await trial.objects.delete(key, f'"{uuid.uuid4().hex}"'):
         return "not offered; deletions are plain, and an index may wait for its repair"
     if not await trial.objects.delete(key, etag):
-        raise _NotSo("an object is not deleted although its ETag is the given one")
+        raise _ProbeFailure("an object is not deleted although its ETag is the given one")
     return "If-Match: an object that has changed stays"
 
 

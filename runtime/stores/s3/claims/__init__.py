@@ -1,1 +1,1 @@
-"""Claims in a bucket: leases, and where a worker looks for what is free."""
+"""Claims in a bucket: the searches for claimable entities, and their leases."""

@@ -1,4 +1,4 @@
-"""What an owner wants to claim, and how an entity is leased to it."""
+"""A claim request of an owner, and the function that leases an entity to it."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from runtime.stores.semantics.rules import Rules
 
 
 class ClaimRequest(NamedTuple):
-    """What one claim is for."""
+    """The owner, capabilities and filters of one claim."""
 
     owner: str
     offered: frozenset[str] | None
-    """What the owner is able to do; None for everything."""
+    """Capabilities of the owner; None for all."""
     where: Mapping[str, object]
     paused: Collection[int]
     call: Call
 
     def is_able(self, rules: Rules, record: Any) -> bool:
-        """Whether the owner is able to run a record."""
+        """Whether the owner has the capabilities that a record needs."""
         return is_able(needs(rules, record), self.offered)
 
     def fits(self, rules: Rules, record: Any) -> bool:
-        """Whether a record is one of those that are wanted."""
+        """Whether a record matches the request: not paused, within the capabilities, and the filters."""
         is_served = not is_paused(rules, record, self.paused)
         return is_served and self.is_able(rules, record) and equals(record, self.where)
 
 
 LeaseOut = Callable[[str, Snapshot[Any], ClaimRequest], Awaitable[Snapshot[Any] | None]]
-"""Leases an entity that was just read to the owner; None where another one was faster."""
+"""Leases an entity that was just read to the owner; None where another owner was first."""

@@ -1,7 +1,7 @@
-"""The search for what can be claimed: in the index, in the objects, or in one and then in the other.
+"""The search for claimable entities: in the index, in the objects, or in both.
 
-What a listing has shown is used up before the next one is asked for, and every listing goes on where the last
-one of its shard stopped: nothing waits for ever behind what cannot be claimed.
+The candidates of one listing are used up before the next one is requested, and every listing continues where
+the last one of its shard stopped, so that no entity starves behind those that cannot be claimed.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from runtime.stores.s3.keys import minute, moment_of
 
 INDEX_ONLY, HYBRID, LOG_SCAN = "index-only", "hybrid", "log-scan"
 _WIDE = 4
-"""Parts that are listed together while nothing is found."""
+"""Shards that are listed concurrently while nothing is found."""
 _UNSEEN_A_ROUND = 32
-"""Objects that a look beside the index reads at most, however many there are that it has never seen."""
+"""Most unknown objects that one round reads beside the index."""
 _SCANS = 4
-"""Listings of objects in a look beside the index."""
-_BESIDE = 6
-"""One in so many looks lists some objects, where a repair has lately looked at all of them."""
+"""Listings of objects in one round beside the index."""
+_OBJECT_TURN = 6
+"""One in so many rounds lists some objects, while the checkpoint of the repair is fresh."""
 _APART_ROUNDS = 10
-"""For so many rounds parts are listed one by one after all together were more than a page."""
+"""Rounds that list shard by shard, after all shards together exceeded a page."""
 _SLOW_S, _APART_ROUNDS_IF_SLOW = 0.25, 60
-"""A listing of all parts that takes longer is not asked for again in so many rounds."""
+"""After a slower listing of all shards, so many rounds list shard by shard."""
 _MISSES = 3
-"""So many of a listing that were taken by others, one after the other, make it an old one."""
+"""After so many consecutive candidates that other owners have claimed, a listing is stale."""
 
 
 class Candidate(NamedTuple):
-    """An entity that may be free, and the line of a listing that says so."""
+    """An entity that may be free, and the line of a listing that hints at it."""
 
     key: str
     line: ListedObject
@@ -60,7 +60,7 @@ class IndexSearch(Generic[Record]):
         self._page, self._scan_page = int(values[polls.page]), int(values[polls.scan_page])
         known = context.keys.shards
         self._shards = tuple(shard for shard in known if shards is None or shard in shards)
-        # Workers that start together shall not all look at the same place.
+        # Start at a random shard, so that workers that start together do not contend for the same entities.
         self._first = int(context.world.uniform(0, len(self._shards) - 0.001)) if self._shards else 0
         self._found: deque[Candidate] = deque()
         self._trying: set[str] = set()
@@ -68,10 +68,10 @@ class IndexSearch(Generic[Record]):
         self._most_scans = _SCANS if self._mode != LOG_SCAN else len(self._shards)
         self._apart_for = 0
         self._round: deque[tuple[str | None, bool]] = deque()
-        """Parts that are still to be listed, None for all at once; and whether it is their objects."""
-        self._is_beside_left = False
-        """Whether it is still to be found out which objects are to be listed after the index."""
-        self._besides = _BESIDE * self._first
+        """Shards still to be listed, None for all at once; and whether it is their objects."""
+        self._must_plan_scan = False
+        """Whether the objects to list after the index are still to be chosen."""
+        self._object_turns = _OBJECT_TURN * self._first
         self._tokens: dict[str | None, str | None] = {}
         self._scanned: dict[str | None, str | None] = {}
         self._unseen = self._scans = 0
@@ -85,50 +85,50 @@ class IndexSearch(Generic[Record]):
         self._cursors = ScanCursors()
         self._checkpoint = CheckpointReader(context, self._shards)
         self._covered = False
-        """Whether only what is later than the last repair is read in this round."""
+        """Whether this round reads only objects that changed after the checkpoint."""
         self.skipped = SkipCache()
 
     def take(self, most: int, tried: set[str]) -> list[Candidate]:
-        """Some of what was listed, for the caller alone until it says that it is done with them."""
-        taken: list[Candidate] = []
-        while self._found and len(taken) < most:
+        """Reserve some candidates for the caller until it calls `finish` for each."""
+        reserved: list[Candidate] = []
+        while self._found and len(reserved) < most:
             each = self._found.popleft()
             if each.key not in self._trying and each.key not in tried:
                 self._trying.add(each.key)
                 tried.add(each.key)
-                taken.append(each)
-        return taken
+                reserved.append(each)
+        return reserved
 
     def finish(self, candidate: Candidate, *, was_claimed_by_others: bool = False) -> None:
-        """A candidate was tried."""
+        """Release a candidate after its try; too many misses in a row discard the listing."""
         self._trying.discard(candidate.key)
         self._misses = self._misses + 1 if was_claimed_by_others else 0
         if self._misses >= _MISSES and self._found:
-            # What was listed some time ago is with others by now; a new list costs less than a look at each.
+            # The listing is stale: a new one costs less than a read of each candidate.
             self._misses, self._searched = 0, ()
             self._found.clear()
 
-    def lacked_hint(self, candidate: Candidate) -> None:
-        """One was free, and it was its object that told."""
-        self._checkpoint.lacked_entry(candidate.line)
+    def note_missing_entry(self, candidate: Candidate) -> None:
+        """Note a free entity that had no index entry and was found by its object."""
+        self._checkpoint.note_missing_entry(candidate.line)
 
-    async def look(self, tried: Collection[str]) -> bool:
-        """Lists until there is something else to try; False when all there is has been listed once.
+    async def search(self, tried: Collection[str]) -> bool:
+        """List until there is an untried candidate; False after a full round without one.
 
-        The same `tried` stands for the same search, which is over after a round of its own.
+        The same `tried` identifies the same search, which ends after one round of its own.
         """
-        asked = self._rounds
+        round_before = self._rounds
         async with self._turn:
             if self._found:
                 return True
-            if self._rounds != asked:
-                return False  # Another one has just listed all of it.
+            if self._rounds != round_before:
+                return False  # A concurrent search has just completed the round.
             while True:
-                while self._round or self._is_beside_left:
-                    await (self._list_next() if self._round else self._look_beside())
+                while self._round or self._must_plan_scan:
+                    await (self._list_next() if self._round else self._plan_object_scan())
                     if any(each.key not in tried for each in self._found):
                         return True
-                # What was left of an earlier round says nothing of the parts that it began with.
+                # The rest of an earlier round does not cover the shards that it began with.
                 if self._searched is tried:
                     break
                 self._begin_round()
@@ -138,12 +138,12 @@ class IndexSearch(Generic[Record]):
 
     @property
     def uses_index(self) -> bool:
-        """Whether the index is looked at."""
+        """Whether the index is listed."""
         return self._mode != LOG_SCAN
 
     @property
     def is_behind(self) -> bool:
-        """Whether a scan of all objects, which is all that there is, has not yet seen all of them."""
+        """Whether the scan of a search without an index has not yet covered all objects."""
         return self._mode == LOG_SCAN and bool(self._unscanned)
 
     def _begin_round(self) -> None:
@@ -151,30 +151,30 @@ class IndexSearch(Generic[Record]):
         self._later, self._unseen, self._scans = None, 0, 0
         self._first = (self._first + 1) % count if count else 0
         if self._mode != LOG_SCAN:
-            # A queue that is not long is seen with one listing of all parts.
+            # One listing of all shards covers a short queue.
             is_together = self._serves_all and not self._apart_for
             self._apart_for = max(0, self._apart_for - 1)
             self._round.extend((shard, False) for shard in ((None,) if is_together else self._order()))
         if self._mode == LOG_SCAN:
             self._scan_all()
-        self._is_beside_left = self._mode == HYBRID
+        self._must_plan_scan = self._mode == HYBRID
         if not self._unscanned:
             self._unscanned = set(self._shards)
 
     def _scan_all(self) -> None:
         self._round.extend((shard, True) for shard in ((None,) if self._serves_all else self._order()))
 
-    async def _look_beside(self) -> None:
-        """Finds out whether the index can be trusted. If so a page of objects now and then will do."""
-        self._is_beside_left = False
-        turn, self._besides = self._besides % _BESIDE, self._besides + 1
-        if turn == 0 and await self._checkpoint.look():
-            self._cursors = ScanCursors()  # What was repaired may be of any minute.
+    async def _plan_object_scan(self) -> None:
+        """Plan the scan beside the index: all objects, or a page now and then while the index is reliable."""
+        self._must_plan_scan = False
+        turn, self._object_turns = self._object_turns % _OBJECT_TURN, self._object_turns + 1
+        if turn == 0 and await self._checkpoint.refresh():
+            self._cursors = ScanCursors()  # Repaired entries may be of any minute.
         self._covered = self._checkpoint.is_fresh()
         if not self._covered:
             self._scan_all()
         elif turn == 0 and self._shards:
-            shard = self._shards[self._besides // _BESIDE % len(self._shards)]
+            shard = self._shards[self._object_turns // _OBJECT_TURN % len(self._shards)]
             self._round.append((None if self._serves_all else shard, True))
 
     def _order(self) -> tuple[str, ...]:
@@ -186,11 +186,11 @@ class IndexSearch(Generic[Record]):
             begun.append(self._round.popleft())
         before = len(self._found)
         await asyncio.gather(
-            *[self._scan(shard) if is_scan else self._hints(shard) for shard, is_scan in begun]
+            *[self._scan(shard) if is_scan else self._list_index(shard) for shard, is_scan in begun]
         )
         self._width = 1 if len(self._found) > before else _WIDE
 
-    async def _hints(self, shard: str | None) -> None:
+    async def _list_index(self, shard: str | None) -> None:
         keys, now = self._context.keys, self._context.now()
         latest = minute(now)
         prefix = keys.index_prefix(self._index, shard)
@@ -201,20 +201,20 @@ class IndexSearch(Generic[Record]):
             prefix, token=token, after=f"{prefix}{cursor}" if cursor else None, most=self._page
         )
         if shard is None and self._context.world.monotonic() - began > _SLOW_S:
-            # The store steps over much that was removed. Parts can be listed from where something is left.
+            # The store skips many delete markers. Shards can be listed from a cursor.
             self._apart_for = _APART_ROUNDS_IF_SLOW
         if shard is None and page.token is not None:
-            # All workers would take what this page shows; each begins at another shard instead.
+            # All workers would contend for this page; each begins at another shard instead.
             self._apart_for = max(self._apart_for, _APART_ROUNDS)
             self._round.extendleft((each, False) for each in reversed(self._order()))
             return
         found: list[tuple[str, float, Candidate]] = []
         is_over = page.token is None
         for line in page.entries:
-            hinted = keys.hinted(self._index, line.key)
-            if hinted is None:
+            parsed = keys.parse_entry(self._index, line.key)
+            if parsed is None:
                 continue
-            key, at = hinted
+            key, at = parsed
             if at > latest:
                 self._later = min(self._later or at, at)
                 if shard is None:
@@ -222,19 +222,19 @@ class IndexSearch(Generic[Record]):
                 is_over = True
                 break
             if shard is not None:
-                self._cursors.met(shard, at)
+                self._cursors.note_entry(shard, at)
             if not self.skipped.has(line, now):
                 found.append((at, self._context.world.uniform(0, 1), Candidate(key, line, True, now)))
-        # The oldest minute first; within it by chance, or all workers would try the same one.
+        # The oldest minute first; within it at random, so that workers do not contend for the same one.
         self._found.extend(each for _, _, each in sorted(found, key=lambda each: each[:2]))
         if not is_over:
             self._tokens[shard] = page.token
             self._round.appendleft((shard, False))
         elif shard is not None:
-            self._cursors.over(shard, now)
+            self._cursors.finish(shard, now)
 
     def next_after(self, now: datetime) -> datetime | None:
-        """When something that has been seen is going to be worth a look."""
+        """Return when the next of the seen entities may become claimable."""
         times = [self.skipped.next_after(now), moment_of(self._later) if self._later else None]
         return min((each for each in times if each is not None and each > now), default=None)
 

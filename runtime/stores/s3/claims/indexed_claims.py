@@ -1,4 +1,4 @@
-"""Claims by an index: candidates come from its listings, and each is read before it is claimed."""
+"""Claims by an index: its listings give candidates, and each is read before it is claimed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from runtime.stores.s3.codec import Snapshot, Unreadable
 from runtime.stores.s3.context import BucketContext
 
 _LOOKS = 64
-"""Listings and tries of one claim, after which what was settled with it has to be answered."""
+"""Most listings and tries of one claim, since the settlements of the same exchange await their response."""
 _UNREADABLE_FOR = timedelta(seconds=60)
 _ABANDONED_FOR = timedelta(seconds=60)
-"""How often something is looked at again whose lease is over while nothing becomes of it."""
+"""Interval of further looks at an entity with an expired lease that no clock has ended."""
 _FRESH = timedelta(seconds=2)
-"""For so long whoever has claimed an entity is left to remove its entry; others would only do it again."""
+"""Grace in which the process that claimed an entity removes its index entry itself."""
 
 
 class IndexedClaims(Generic[Record]):
-    """The claims of one process of one kind: in some shards, for owners that are able to do the same."""
+    """The claims of one process in some shards, for owners with the same capabilities."""
 
     def __init__(
         self, context: BucketContext[Record], shards: Collection[str] | None, lease_out: LeaseOut
@@ -33,26 +33,26 @@ class IndexedClaims(Generic[Record]):
         self._lease_out = lease_out
         self._search: IndexSearch[Record] = IndexSearch(context, shards)
         self.may_find = True
-        """Whether another claim may find something at once."""
+        """Whether another claim may succeed at once."""
 
     async def claim(self, request: ClaimRequest, most: int) -> list[Snapshot[Record]]:
-        """Lease some entities, those of the oldest minutes first, at most so many."""
+        """Lease at most so many entities, those of the oldest minutes first."""
         claimed: list[Snapshot[Record]] = []
         tried: set[str] = set()
         self.may_find = False
         for _ in range(_LOOKS):
             some = self._search.take(most - len(claimed), tried)
             if some:
-                found, failure = _sort_out(
+                found, failure = _split_results(
                     await asyncio.gather(*[self._try(each, request) for each in some], return_exceptions=True)
                 )
                 claimed += found
                 if failure is not None and not claimed:
                     raise failure
-                # What was claimed has to be run; the next claim meets the failure again.
+                # The claimed entities have to run; the next claim meets the failure again.
                 if failure is not None or len(claimed) >= most:
                     break
-            elif claimed or not await self._search.look(tried):
+            elif claimed or not await self._search.search(tried):
                 break
         else:
             self.may_find = True
@@ -61,15 +61,15 @@ class IndexedClaims(Generic[Record]):
 
     @property
     def is_behind(self) -> bool:
-        """Whether there are objects that no claim has looked at yet."""
+        """Whether there are objects that no claim has read yet."""
         return self._search.is_behind
 
     def next_after(self, now: datetime) -> datetime | None:
-        """Return when something that was seen is going to be free."""
+        """Return when the next of the seen entities becomes free."""
         return self._search.next_after(now)
 
     def note_settled(self, key: str, settled: Snapshot[Record]) -> None:
-        """Skip what was settled, unless it is free again."""
+        """Skip a settled entity, unless it is free again."""
         if not self._is_waiting(settled.record):
             self._search.skipped.note(self._context.keys.path_of(key), settled.etag)
 
@@ -98,14 +98,14 @@ class IndexedClaims(Generic[Record]):
             self._search.finish(candidate, was_claimed_by_others=was_claimed)
 
     def _is_worth_it(self, candidate: Candidate, snapshot: Snapshot[Record], request: ClaimRequest) -> bool:
-        """Whether an entity is free for an owner; if not, the line is put in order or remembered."""
+        """Whether an entity is claimable by an owner; if not, repair or skip its line."""
         context, record, now = self._context, snapshot.record, self._context.now()
         if not self._is_waiting(record):
             self._skip_other(candidate, snapshot, now)
             return False
         lease = self._rules.lease
         if lease is not None and lease.only and not request.is_able(self._rules, record):
-            # Its kind is for life.
+            # The capabilities that an entity needs never change.
             self._search.skipped.add(candidate.line)
             self._skip_object(snapshot, candidate)
             return False
@@ -114,7 +114,7 @@ class IndexedClaims(Generic[Record]):
             assert polls is not None
             entry = context.keys.entry(polls.index, candidate.key, record)
             if candidate.is_hint and entry is not None and entry != candidate.line.key:
-                # It was put back to a later time.
+                # It was postponed.
                 context.indexes.replace(candidate.key, record, candidate.line.key, candidate.line.etag)
             else:
                 self._search.skipped.add(candidate.line, context.free_at(record))
@@ -123,16 +123,16 @@ class IndexedClaims(Generic[Record]):
         return request.fits(self._rules, record)
 
     def _skip_other(self, candidate: Candidate, snapshot: Snapshot[Record], now: datetime) -> None:
-        """Skip what is not free. What it was found by is replaced by the entries that it should have.
+        """Skip an entity that is not free, and replace its stale entry by those that it should have.
 
-        Where its lease was claimed just now that is left to whoever has it. If that one has died since, the
-        entry by which it was free is still there, and this is how the lease gets one of its own.
+        The owner of a fresh lease does that itself. If it has died since, its stale entry is still there, and
+        this is how the lease gets its own entry.
         """
         context, indexes, record = self._context, self._context.indexes, snapshot.record
         key, line, skipped = candidate.key, candidate.line, self._search.skipped
         abandoned_at = context.abandoned_at(record)
         if not candidate.is_hint and abandoned_at is not None and abandoned_at <= now:
-            # Whoever drives the clock looks at the index only, and should have found it by now.
+            # The sweep of its clock searches the index only, and should have found it by now.
             for entry in indexes.entries(record).values():
                 indexes.write(key, entry, record)
             abandoned_at = now + _ABANDONED_FOR
@@ -148,7 +148,7 @@ class IndexedClaims(Generic[Record]):
     def _skip_object(
         self, snapshot: Snapshot[Record], candidate: Candidate, until: datetime | None = None
     ) -> None:
-        """An object that was read through the index need not be read when it is listed itself."""
+        """Skip the object of an entity that was read through the index."""
         self._search.skipped.note(self._context.keys.path_of(candidate.key), snapshot.etag, until)
 
     async def _claim(
@@ -156,7 +156,7 @@ class IndexedClaims(Generic[Record]):
     ) -> Snapshot[Record] | None:
         context, key, skipped = self._context, candidate.key, self._search.skipped
         if not candidate.is_hint and self._search.uses_index:
-            await self._add_hint(key, snapshot.record)
+            await self._add_entry(key, snapshot.record)
         leased: Snapshot[Record] | None = await self._lease_out(key, snapshot, request)
         if leased is None:
             return None
@@ -166,11 +166,11 @@ class IndexedClaims(Generic[Record]):
             skipped.add(candidate.line)
             context.indexes.remove_with_lease(key, candidate.line.key, candidate.line.etag)
         else:
-            self._search.lacked_hint(candidate)
+            self._search.note_missing_entry(candidate)
         return leased
 
-    async def _add_hint(self, key: str, record: Record) -> None:
-        """Write the entry of something free that has none: a process that dies after its claim leaves it."""
+    async def _add_entry(self, key: str, record: Record) -> None:
+        """Write the missing entry of a free entity before its claim, for the case that this process dies."""
         context, polls = self._context, self._context.layout.polls
         assert polls is not None
         if (entry := context.keys.entry(polls.index, key, record)) is not None:
@@ -182,9 +182,9 @@ class IndexedClaims(Generic[Record]):
             self._context.indexes.remove(candidate.key, candidate.line.key, candidate.line.etag)
 
 
-def _sort_out(
+def _split_results(
     found: Sequence[Snapshot[Record] | BaseException | None],
 ) -> tuple[list[Snapshot[Record]], BaseException | None]:
-    """Return what some tries have claimed, and the first failure among them."""
+    """Split the results of some tries into the claimed entities and the first failure."""
     failure = next((each for each in found if isinstance(each, BaseException)), None)
     return [each for each in found if isinstance(each, Snapshot)], failure

@@ -1,6 +1,6 @@
-"""The last writes of this process, so that it can change entities again without reading them.
+"""Cache of the last writes of this process, which spares reading an entity before its next change.
 
-An object that still has the tag of our own write is what we wrote: a lease that is in it is still ours.
+An object that still has the ETag of our own write is what we wrote: a lease in it is still ours.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ class _Own(Generic[Record]):
 
 
 class OwnWrites(Generic[Record]):
-    """The entities that this process holds leases of, as it has last written them."""
+    """The entities with a lease of this process, as it has last written them."""
 
     def __init__(self, writes: ConditionalWrites[Record]) -> None:
         self._writes = writes
         self._own: OrderedDict[str, _Own[Record]] = OrderedDict()
 
     def keep(self, key: str, snapshot: Snapshot[Record]) -> None:
-        """Remember what was written."""
-        self._of(key).snapshot = snapshot
+        """Cache a written entity."""
+        self._own_of(key).snapshot = snapshot
 
     def replace(self, key: str, snapshot: Snapshot[Record]) -> None:
-        """Replace what is remembered of an entity, if anything is."""
+        """Replace the cached entity, if there is one."""
         own = self._own.get(key)
         if own is not None and own.snapshot is not None:
             own.snapshot = snapshot
 
     def forget(self, key: str) -> None:
-        """Forget what was written."""
+        """Remove an entity from the cache."""
         own = self._own.get(key)
         if own is not None:
             own.snapshot = None
@@ -50,8 +50,8 @@ class OwnWrites(Generic[Record]):
                 del self._own[key]
 
     async def change(self, key: str, build: Build[Record]) -> Changed[Record] | Unchanged[Record]:
-        """Change an entity from what is known of it; one change after the other."""
-        own = self._of(key)
+        """Change an entity from its cached form; changes of one entity are serialized."""
+        own = self._own_of(key)
         async with own.turn:
             known = own.snapshot
             try:
@@ -65,7 +65,7 @@ class OwnWrites(Generic[Record]):
                 own.snapshot = result.after if isinstance(result, Changed) else None
             return result
 
-    def _of(self, key: str) -> _Own[Record]:
+    def _own_of(self, key: str) -> _Own[Record]:
         own = self._own.get(key)
         if own is None:
             own = self._own[key] = _Own()

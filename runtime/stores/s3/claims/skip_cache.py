@@ -1,4 +1,4 @@
-"""Lines of listings that a process has seen, and need not look at again."""
+"""Cache of the lines of listings that need not be read again."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from runtime.stores.s3.client.objects import ListedObject
 
 _REMEMBERED = 100_000
 _SPARE = 64
-"""So many times that hold no longer may be kept before the others are sorted out."""
+"""Most stale times in the heap beside the valid ones, before it is rebuilt."""
 
 
 class SkipCache:
-    """Lines that need not be looked at again while their ETags stay, some until a certain time."""
+    """Lines to skip while their ETags stay the same, some until a certain time."""
 
     def __init__(self) -> None:
         self._until: OrderedDict[str, tuple[str, datetime | None]] = OrderedDict()
         self._times: list[tuple[datetime, str]] = []
-        """A heap of the times and whose they are; one that has changed since stays until it comes up."""
+        """A heap of times and keys; a stale pair stays until it is on top."""
 
     def add(self, line: ListedObject, until: datetime | None = None) -> None:
-        """Remembers one."""
+        """Skip a line."""
         self.note(line.key, line.etag, until)
 
     def note(self, key: str, etag: str, until: datetime | None = None, *, wakes: bool = True) -> None:
-        """Remembers one that no listing has shown yet; `wakes` says whether its time is worth a look then."""
+        """Skip an object by its key; `wakes` is whether `next_after` counts its time."""
         if wakes and until is not None and not self._waits(key, until):
             heapq.heappush(self._times, (until, key))
         self._until[key] = (etag, until)
@@ -38,12 +38,12 @@ class SkipCache:
             heapq.heapify(self._times)
 
     def has(self, line: ListedObject, now: datetime) -> bool:
-        """Whether one can be passed by."""
+        """Whether a line is skipped."""
         etag, until = self._until.get(line.key, ("", None))
         return etag == line.etag and (until is None or now < until)
 
     def next_after(self, now: datetime) -> datetime | None:
-        """When the first of those is worth a look that wait for a time."""
+        """Return the first time after `now` at which a skipped object becomes relevant."""
         while self._times:
             until, key = self._times[0]
             if until > now and self._waits(key, until):

@@ -1,4 +1,4 @@
-"""Claims without an index: all objects are looked at, and the order is that of the semantics."""
+"""Claims without an index: all objects are read, in the claim order of the semantics."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ class TableClaims(Generic[Record]):
         self._rules = context.rules
         self._scan = scan
         self._lease_out = lease_out
-        self._vain: tuple[_Fingerprint, int] | None = None
-        """What there was, and when, as a claim last found nothing."""
+        self._last_empty: tuple[_Fingerprint, int] | None = None
+        """Fingerprint and time of the last claim that found nothing."""
 
     async def claim(self, request: ClaimRequest, most: int) -> list[Snapshot[Record]]:
-        """Lease the next entities in claim order, at most so many."""
+        """Lease at most so many entities in claim order."""
         now = self._context.moment()
         table = await self._scan(now)
-        fitting = [
+        claimable = [
             (key, each)
             for key, each in table
             if self._context.is_claimable(each.record, now) and request.fits(self._rules, each.record)
         ]
-        fitting.sort(key=lambda each: self._order(*each))
+        claimable.sort(key=lambda each: self._order(*each))
         claimed: list[Snapshot[Record]] = []
-        while fitting and len(claimed) < most:
+        while claimable and len(claimed) < most:
             count = most - len(claimed)
-            some, fitting = fitting[:count], fitting[count:]
+            some, claimable = claimable[:count], claimable[count:]
             leased = await run_together(some, lambda each: self._lease_out(*each, request))
             claimed += [each for each in leased if each is not None]
-        self._vain = None if claimed else (_fingerprint(table), now)
+        self._last_empty = None if claimed else (_fingerprint(table), now)
         return claimed
 
     async def backlog(self) -> dict[int, Backlog]:
@@ -61,28 +61,28 @@ class TableClaims(Generic[Record]):
         }
 
     async def wait(self, timeout_s: float) -> bool:
-        """Wait until something can be claimed that the last claim has not seen."""
+        """Wait until an entity is claimable that the last claim has not seen."""
         loop, pause_s = asyncio.get_running_loop(), _FIRST_PAUSE_S
         began = loop.time()
         while True:
             has_news, free_in_s = await self._look()
-            left = min(timeout_s, free_in_s) - (loop.time() - began)
-            if has_news or left <= 0:
+            remaining_s = min(timeout_s, free_in_s) - (loop.time() - began)
+            if has_news or remaining_s <= 0:
                 return has_news or free_in_s <= timeout_s
-            await asyncio.sleep(min(pause_s, left))
+            await asyncio.sleep(min(pause_s, remaining_s))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def _look(self) -> tuple[bool, float]:
-        """Return whether there is something new to claim, and in how many seconds the next one is free."""
+        """Return whether there is a new claimable entity, and the seconds until the next one is free."""
         rules, now = self._rules, self._context.moment()
         table = await self._scan(now)
         times = [free_at(rules, each.record) for _, each in table if is_free(rules, each.record)]
         later = min((each for each in times if each > now), default=None)
         free_in_s = float("inf") if later is None else (later - now) / 1e6
         is_any = any(each <= now for each in times)
-        if self._vain is None or not is_any:
+        if self._last_empty is None or not is_any:
             return is_any, free_in_s
-        known, at = self._vain
+        known, at = self._last_empty
         return known != _fingerprint(table) or any(at < each <= now for each in times), free_in_s
 
     def _order(self, key: str, found: Snapshot[Record]) -> tuple[int, int, str]:

@@ -11,35 +11,35 @@ from typing import Any
 
 from runtime.stores.s3.client.credentials import AccessKey, KeySource
 from runtime.stores.s3.client.errors import Away
+from runtime.stores.s3.client.location import BucketLocation, address_of, authority_file
 from runtime.stores.s3.client.permissions import permission
-from runtime.stores.s3.client.place import BucketPlace, address_of, authority_file
 from runtime.stores.s3.client.responses import explain_botocore, explain_client_error
 from runtime.stores.s3.client.retries import retry
 
 
 class ApiClient:
-    """A botocore client for one bucket, which is made when it is first used: that takes a moment."""
+    """A botocore client for one bucket, created lazily since its creation takes a moment."""
 
-    def __init__(self, place: BucketPlace, credentials: KeySource) -> None:
-        self._place = place
+    def __init__(self, location: BucketLocation, credentials: KeySource) -> None:
+        self._location = location
         self._credentials = credentials
-        self._address = address_of(place)
+        self._address = address_of(location)
         self._made: tuple[AccessKey, Any] | None = None
         self._making = threading.Lock()
 
-    async def call(self, operation: str, **given: Any) -> dict[str, Any]:
-        """The answer to an operation about the bucket or an object of it; one that fails is tried again."""
-        return await retry(self._place.tries, Away, partial(self._once, operation, given))
+    async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+        """Call an operation on the bucket or an object of it, with retries; return the response."""
+        return await retry(self._location.tries, Away, partial(self._once, operation, arguments))
 
     def close(self) -> None:
-        """Ends the connections. What is asked after that opens new ones."""
+        """Close the connections; a later request opens new ones."""
         with self._making:
             made, self._made = self._made, None
         if made is not None:
             made[1].close()
 
     def client(self, key: AccessKey) -> Any:
-        """The client that signs with a key."""
+        """Return the client that signs with a key."""
         with self._making:
             if self._made is None or self._made[0] != key:
                 if self._made is not None:
@@ -47,33 +47,33 @@ class ApiClient:
                 self._made = key, self._new_client(key)
             return self._made[1]
 
-    async def _once(self, operation: str, given: dict[str, Any]) -> dict[str, Any]:
+    async def _once(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         key = await self._credentials.key()
-        return await asyncio.to_thread(self._call, key, operation, given)
+        return await asyncio.to_thread(self._call, key, operation, arguments)
 
-    def _call(self, key: AccessKey, operation: str, given: dict[str, Any]) -> dict[str, Any]:
+    def _call(self, key: AccessKey, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         from botocore.exceptions import BotoCoreError, ClientError
         from botocore.parsers import ResponseParserError
 
         client = self.client(key)
         try:
-            told: dict[str, Any] = getattr(client, operation)(Bucket=self._place.bucket, **given)
-            return told
+            response: dict[str, Any] = getattr(client, operation)(Bucket=self._location.bucket, **arguments)
+            return response
         except ClientError as error:
-            raise explain_client_error(error, self._place, permission(operation)) from None
+            raise explain_client_error(error, self._location, permission(operation)) from None
         except BotoCoreError as error:
-            raise explain_botocore(error, self._place) from None
+            raise explain_botocore(error, self._location) from None
         except ResponseParserError:
-            raise Away("The store does not answer: what it sends is cut off.") from None
+            raise Away("The store does not answer: its response is cut off.") from None
 
     def _new_client(self, key: AccessKey) -> Any:
         import botocore.session
         from botocore.config import Config
 
-        place, address = self._place, self._address
+        location, address = self._location, self._address
         config = Config(
-            connect_timeout=place.timeout_s,
-            read_timeout=place.timeout_s,
+            connect_timeout=location.timeout_s,
+            read_timeout=location.timeout_s,
             # Tries are counted here, where they can be given up between two of them.
             retries={"total_max_attempts": 1, "mode": "standard"},
             s3={"addressing_style": "path" if address.root else "virtual"},
@@ -81,14 +81,14 @@ class ApiClient:
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
             parameter_validation=False,
-            # None are those that the variables of the process name.
+            # None stands for the proxies that the environment names.
             proxies={} if address.is_local else None,
         )
-        host = address.origin + address.root.removesuffix(f"/{place.bucket}")
+        host = address.origin + address.root.removesuffix(f"/{location.bucket}")
         made = botocore.session.get_session().create_client(
             "s3",
-            region_name=place.region,
-            endpoint_url=host if address.root else host.replace(f"{place.bucket}.", "", 1),
+            region_name=location.region,
+            endpoint_url=host if address.root else host.replace(f"{location.bucket}.", "", 1),
             aws_access_key_id=key.access,
             aws_secret_access_key=key.secret,
             aws_session_token=key.token,
@@ -101,7 +101,7 @@ class ApiClient:
 
 
 def _add_digest(params: dict[str, Any], **_: object) -> None:
-    """Adds the digest of a setting that older stores want; newer ones take the checksum of botocore."""
+    """Add the Content-MD5 that older stores require; newer ones take the checksum of botocore."""
     body = params.get("body")
     if params.get("method") == "PUT" and isinstance(body, bytes) and body:
         digest = hashlib.md5(body, usedforsecurity=False).digest()
@@ -109,7 +109,7 @@ def _add_digest(params: dict[str, Any], **_: object) -> None:
 
 
 def _check_length(response_dict: dict[str, Any], **_: object) -> None:
-    """Raises where a body was cut off: botocore would take it for a setting that is not there."""
+    """Raise Away for a truncated body, which botocore would parse as a missing setting."""
     length = response_dict["headers"].get("content-length")
     if length is not None and length != str(len(response_dict["body"])):
         raise Away("The store does not answer: the connection ended.")

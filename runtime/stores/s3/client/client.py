@@ -1,4 +1,4 @@
-"""The data path: obstore's stores for one place."""
+"""The data path: obstore's stores for one location."""
 
 from __future__ import annotations
 
@@ -7,53 +7,53 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime.stores.s3.client.credentials import KeySource
-from runtime.stores.s3.client.place import BucketPlace, address_of, authority_file
+from runtime.stores.s3.client.location import BucketLocation, address_of, authority_file
 from runtime.stores.s3.client.retries import FIRST_PAUSE_S, LONGEST_PAUSE_S
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Config, S3Store
 
 _IDLE_S = 20.0
-"""A connection that was not used for so long is not trusted any more."""
+"""Idle timeout of a pooled connection."""
 
 
 class DataClient:
-    """Stores of two kinds: those that repeat requests, and those for writes that must not be repeated.
+    """Clients of two kinds: those that retry requests, and those for writes that must not be repeated.
 
     obstore takes a connection that ended without an answer for a request that was not sent. A conditional
     write that was carried out would be repeated then, and fail by its own first try.
     """
 
-    def __init__(self, place: BucketPlace, credentials: KeySource) -> None:
-        self._place = place
+    def __init__(self, location: BucketLocation, credentials: KeySource) -> None:
+        self._location = location
         self._credentials = credentials
-        self._address = address_of(place)
+        self._address = address_of(location)
         self._authority = authority_file() if self._address.secure else None
         self._stores: dict[tuple[bool, float], S3Store] = {}
 
     async def store(self, *, repeats: bool, size: int = 0) -> S3Store:
-        """The store for a body, which is made when it is first used; raises Refused where there is no key."""
-        which = repeats, patience_s(self._place, size)
+        """Return the client for a body of a size, created lazily; raises Refused where there is no key."""
+        which = repeats, patience_s(self._location, size)
         if which not in self._stores:
             await self._credentials.key()
-            self._stores[which] = self._made(self._place.tries - 1 if repeats else 0, which[1])
+            self._stores[which] = self._new_store(self._location.tries - 1 if repeats else 0, which[1])
         return self._stores[which]
 
     def close(self) -> None:
-        """Leaves the connections. What is asked after that opens new ones."""
+        """Drop the connections; a later request opens new ones."""
         self._stores.clear()
 
-    def _made(self, retries: int, timeout_s: float) -> S3Store:
+    def _new_store(self, retries: int, timeout_s: float) -> S3Store:
         from obstore.store import S3Store
 
-        address, place = self._address, self._place
+        address, location = self._address, self._location
         is_of_the_bucket = not address.root
-        url = address.origin + address.root.removesuffix(f"/{place.bucket}")
+        url = address.origin + address.root.removesuffix(f"/{location.bucket}")
         config: S3Config = {
             "endpoint": url,
             # Else a variable that obstore reads itself comes before what was set.
             "aws_endpoint_url_s3": url,
-            "region": place.region,
+            "region": location.region,
             "virtual_hosted_style_request": is_of_the_bucket,
             "conditional_put": "etag",
             # One request for each object: not all stores have the other one.
@@ -62,7 +62,7 @@ class DataClient:
         }
         options: ClientConfig = {
             "allow_http": True,
-            "connect_timeout": _span(place.timeout_s),
+            "connect_timeout": _span(location.timeout_s),
             "timeout": _span(timeout_s),
             "pool_idle_timeout": _span(_IDLE_S),
         }
@@ -80,7 +80,7 @@ class DataClient:
             },
         }
         return S3Store(
-            place.bucket,
+            location.bucket,
             config=config,
             client_options=options,
             retry_config=retry,
@@ -88,13 +88,13 @@ class DataClient:
         )
 
 
-def patience_s(place: BucketPlace, size: int) -> float:
-    """How long a request with a body may take. A slow network carries a megabyte in a second.
+def patience_s(location: BucketLocation, size: int) -> float:
+    """Return the timeout of a request with a body, one second a megabyte more for slow networks.
 
-    A store has one time for all its requests, so there are few of them: it is a power of two of seconds more.
+    A client has one timeout for all its requests, so the extra time is a power of two: there are few clients.
     """
     megabytes = size >> 20
-    return place.timeout_s + (2 ** megabytes.bit_length() if megabytes else 0)
+    return location.timeout_s + (2 ** megabytes.bit_length() if megabytes else 0)
 
 
 def _span(seconds: float) -> timedelta:

@@ -1,4 +1,4 @@
-"""The key for a store, from where every S3 client looks for it."""
+"""Credentials of a store, from the chain in which every S3 client looks for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ latest, so a key that was given out is used for five minutes at most, and is goo
 
 
 class AccessKey(NamedTuple):
-    """What requests are signed with; one that is lent for a while has a token."""
+    """The access key that signs requests; a temporary one has a session token."""
 
     access: str
     secret: str
@@ -27,24 +27,24 @@ class AccessKey(NamedTuple):
 
 
 class KeySource:
-    """Where keys come from: variables, else a profile, a role, the machine. Lent ones are renewed in time."""
+    """The provider chain: variables, else a profile, a role, the machine. Temporary keys are refreshed."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        self._lent: Any = None
-        self._key = _from_variables(environ)
+        self._temporary: Any = None
+        self._key = _read_variables(environ)
 
     async def key(self) -> AccessKey:
-        """The key to use now."""
+        """Return the key to use now."""
         if self._key is not None:
             return self._key
-        if self._lent is None:
-            self._lent = await asyncio.to_thread(_from_the_chain)
-        if self._is_lent and self._lent.refresh_needed():
+        if self._temporary is None:
+            self._temporary = await asyncio.to_thread(_load_chain)
+        if self._is_temporary and self._temporary.refresh_needed():
             return await asyncio.to_thread(self._read)
         return self._read()
 
     def provide(self) -> S3Credential:
-        """The key for obstore, which keeps it until it ends and calls from a thread of its own."""
+        """Return the key for obstore, which caches it until it expires and calls from its own thread."""
         key = self._key or self._read()
         return {
             "access_key_id": key.access,
@@ -54,22 +54,22 @@ class KeySource:
         }
 
     @property
-    def _is_lent(self) -> bool:
-        return hasattr(self._lent, "refresh_needed")
+    def _is_temporary(self) -> bool:
+        return hasattr(self._temporary, "refresh_needed")
 
     def _read(self) -> AccessKey:
-        """What the chain gives now; a key that ends soon is renewed, which may take a while."""
-        if self._lent is None:
-            self._lent = _from_the_chain()
-        got = self._lent.get_frozen_credentials()
-        key = AccessKey(got.access_key, got.secret_key, got.token)
-        if not self._is_lent:
+        """Read the current key of the chain; one that expires soon is refreshed, which may take a while."""
+        if self._temporary is None:
+            self._temporary = _load_chain()
+        frozen = self._temporary.get_frozen_credentials()
+        key = AccessKey(frozen.access_key, frozen.secret_key, frozen.token)
+        if not self._is_temporary:
             self._key = key
         return key
 
 
-def _from_variables(environ: Mapping[str, str]) -> AccessKey | None:
-    """What the chain finds first. To look here spares most processes the load of the chain."""
+def _read_variables(environ: Mapping[str, str]) -> AccessKey | None:
+    """Read the key that the chain would find first, which spares most processes importing the chain."""
     access, secret = environ.get("AWS_ACCESS_KEY_ID"), environ.get("AWS_SECRET_ACCESS_KEY")
     if not access or not secret:
         return None
@@ -78,7 +78,7 @@ def _from_variables(environ: Mapping[str, str]) -> AccessKey | None:
     )
 
 
-def _from_the_chain() -> Any:
+def _load_chain() -> Any:
     import botocore.session
     from botocore.exceptions import BotoCoreError
 

@@ -1,14 +1,14 @@
-"""What an object store may say instead of an answer, by what it means for the one who asked."""
+"""Failures of an object store, by what each means for the caller."""
 
 from __future__ import annotations
 
 
 class ObjectError(Exception):
-    """Any of them; the message is one line that says what happened and, where it helps, what to do."""
+    """Base of all failures; the message is one line with the cause and, where it helps, what to do."""
 
 
 class NotMatched(ObjectError):
-    """The object is not as a write wants it: somebody was first, perhaps an own earlier try."""
+    """The precondition of a write failed: another write was first, perhaps an earlier try of this process."""
 
 
 class Gone(NotMatched):
@@ -16,12 +16,12 @@ class Gone(NotMatched):
 
 
 class Unsure(ObjectError):
-    """Nothing tells whether a conditional write took place. It is never repeated."""
+    """The outcome of a conditional write is unknown. It is never repeated."""
 
 
 class Away(ObjectError):
-    """The store does not answer, or only that it cannot at the moment; it was tried a few times."""
+    """The store is unreachable or temporarily unable to answer; all retries have failed."""
 
 
 class Refused(ObjectError):
-    """The store will not do it however often it is asked: wrong key, no such bucket, not allowed."""
+    """A permanent failure that no retry mends: wrong key, no such bucket, not allowed."""

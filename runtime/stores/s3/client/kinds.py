@@ -1,4 +1,4 @@
-"""What kind of document a browser takes an object for, by its key."""
+"""Content types of objects, by the endings of their keys."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _UNKNOWN = "application/octet-stream"
 
 
 def kind_of(key: str) -> str:
-    """The content type that goes with the ending of a key."""
+    """Return the content type for the ending of a key."""
     _, dot, ending = key.rpartition("/")[2].rpartition(".")
-    # Hints have no ending, and each a name of its own, which is not worth remembering.
+    # Index entries have no ending and each a unique name, which is not worth an entry in the cache.
     return _of_ending(ending) if dot else _UNKNOWN
 
 

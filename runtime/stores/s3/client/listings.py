@@ -1,4 +1,4 @@
-"""Listings of a bucket as documents: asked for page by page, with a bound of their length."""
+"""Parsers of the XML of listings, which come page by page with a bounded length."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus
 from xml.etree import ElementTree
 
-from runtime.stores.s3.client.place import BucketPlace
+from runtime.stores.s3.client.location import BucketLocation
 from runtime.stores.s3.client.responses import NoStore
 
 
 class ListedObject(NamedTuple):
-    """A line of a listing."""
+    """An entry of a listing."""
 
     key: str
     etag: str
@@ -23,27 +23,27 @@ class ListedObject(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Some lines of a listing in the order of their keys; without a token nothing follows."""
+    """A page of a listing in the order of keys; the last page has no continuation token."""
 
     entries: Sequence[ListedObject]
     token: str | None
 
 
-def parse_document(body: bytes, tag: str, place: BucketPlace) -> ElementTree.Element:
-    """What a bucket answers to a question about itself, which is a document of this tag."""
+def parse_document(body: bytes, tag: str, location: BucketLocation) -> ElementTree.Element:
+    """Parse a response of the bucket whose root has this tag; raises NoStore for any other document."""
     try:
         root = ElementTree.fromstring(body)
     except ElementTree.ParseError:
-        raise NoStore(place, f"it sends no {tag}") from None
+        raise NoStore(location, f"it sends no {tag}") from None
     if root.tag.rpartition("}")[2] != tag:
-        raise NoStore(place, f"it sends no {tag}")
+        raise NoStore(location, f"it sends no {tag}")
     return root
 
 
-def parse_page(body: bytes, place: BucketPlace) -> Page:
-    """A page of a listing. The prefix of the place is cut off its keys."""
-    root = parse_document(body, "ListBucketResult", place)
-    space, cut = root.tag.rfind("}") + 1, len(place.prefix)
+def parse_page(body: bytes, location: BucketLocation) -> Page:
+    """Parse a page of a listing, without the prefix of the location in its keys."""
+    root = parse_document(body, "ListBucketResult", location)
+    space, cut = root.tag.rfind("}") + 1, len(location.prefix)
     lines: list[dict[str, str]] = []
     tags: dict[str, str] = {}
     for part in root:

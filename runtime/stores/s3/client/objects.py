@@ -14,8 +14,8 @@ from runtime.stores.s3.client.credentials import KeySource
 from runtime.stores.s3.client.errors import Away, Gone, NotMatched, Unsure
 from runtime.stores.s3.client.kinds import kind_of
 from runtime.stores.s3.client.listings import ListedObject, Page, parse_page
+from runtime.stores.s3.client.location import BucketLocation
 from runtime.stores.s3.client.permissions import permission
-from runtime.stores.s3.client.place import BucketPlace
 from runtime.stores.s3.client.responses import NoStore, NotKnown, NotSent, Undescribed, explain_obstore
 from runtime.stores.s3.client.retries import retry
 from runtime.stores.s3.client.signed_requests import BucketRequest, SignedRequests
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from obstore import GetOptions, PutMode, PutResult
     from obstore.store import S3Store
 
-__all__ = ["BucketPlace", "Found", "ListedObject", "Objects", "Page", "Version", "WrittenObject"]
+__all__ = ["BucketLocation", "Found", "ListedObject", "Objects", "Page", "Version", "WrittenObject"]
 
 _AS_URL = {"encoding-type": "url"}
 """Keys may have characters that XML has no way to write."""
-_Answer = TypeVar("_Answer")
+Result = TypeVar("Result")
 
 
 class Found(NamedTuple):
@@ -41,14 +41,14 @@ class Found(NamedTuple):
 
 
 class WrittenObject(NamedTuple):
-    """What a write left behind."""
+    """The ETag and the version of a written object."""
 
     etag: str
     version: str | None
 
 
 class Version(NamedTuple):
-    """One of the bodies that an object has had."""
+    """A version of an object."""
 
     version: str
     etag: str
@@ -57,61 +57,61 @@ class Version(NamedTuple):
 
 
 class Objects:
-    """The client. What can be repeated without harm is, a few times; a conditional write never."""
+    """The client. Idempotent requests are retried a few times, a conditional write never."""
 
-    def __init__(self, place: BucketPlace, credentials: KeySource | None = None) -> None:
-        self.place = place
+    def __init__(self, location: BucketLocation, credentials: KeySource | None = None) -> None:
+        self.location = location
         self.credentials = credentials or KeySource()
-        self.api = ApiClient(place, self.credentials)
-        self._data = DataClient(place, self.credentials)
-        self._signed = SignedRequests(place, self.credentials)
-        self._turn = asyncio.Semaphore(place.connections)
+        self.api = ApiClient(location, self.credentials)
+        self._data = DataClient(location, self.credentials)
+        self._signed = SignedRequests(location, self.credentials)
+        self._turn = asyncio.Semaphore(location.connections)
         self._deletes_plainly = False
 
     @property
     def clock_offset_s(self) -> float | None:
-        """How far the clock of the store is ahead of ours; None before the first answer that tells."""
+        """Seconds by which the clock of the store is ahead of ours; None before the first `Date` header."""
         return self._signed.clock.offset_s
 
     async def get(self, key: str, version: str | None = None) -> Found | None:
-        """An object, or one of its versions; None where there is none."""
+        """Read an object, or one of its versions; None where there is none."""
         operation = "get_object" if version is None else "get_object_version"
         try:
-            return await self._ask(operation, partial(self._read, key, version))
+            return await self._send(operation, partial(self._read, key, version))
         except Gone:
             return None
 
     async def create(self, key: str, body: bytes, tags: Mapping[str, str] | None = None) -> WrittenObject:
-        """Adds an object; raises NotMatched where there is one."""
+        """Create an object; raises NotMatched where there is one."""
         return await self._write(key, body, "create", tags)
 
     async def replace(
         self, key: str, body: bytes, etag: str, tags: Mapping[str, str] | None = None
     ) -> WrittenObject:
-        """Replaces an object that is still the one of this ETag, else raises NotMatched."""
+        """Replace an object that still has this ETag, else raise NotMatched."""
         return await self._write(key, body, {"e_tag": etag}, tags)
 
     async def put(self, key: str, body: bytes, *, content_type: str | None = None) -> WrittenObject:
-        """Writes an object whatever was there. What type it is of follows from its key unless it is given."""
+        """Write an object unconditionally; its content type follows from its key unless it is given."""
         kind = content_type or kind_of(key)
         put = partial(self._put, key, body, "overwrite", kind, None)
-        return _written(await self._ask("put_object", put, size=len(body)))
+        return _parse_put_result(await self._send("put_object", put, size=len(body)))
 
     async def tag(self, key: str, tags: Mapping[str, str] | None, version: str | None = None) -> None:
-        """Gives an object, or one of its versions, these tags and no others."""
-        which = {"Key": self.place.prefix + key} | ({} if version is None else {"VersionId": version})
+        """Set exactly these tags on an object, or on one of its versions."""
+        which = {"Key": self.location.prefix + key} | ({} if version is None else {"VersionId": version})
         if not tags:
             await self.api.call("delete_object_tagging", **which)
             return
-        told = [{"Key": name, "Value": value} for name, value in tags.items()]
-        await self.api.call("put_object_tagging", Tagging={"TagSet": told}, **which)
+        tag_set = [{"Key": name, "Value": value} for name, value in tags.items()]
+        await self.api.call("put_object_tagging", Tagging={"TagSet": tag_set}, **which)
 
     async def delete(self, key: str, etag: str | None = None) -> bool:
-        """Removes an object, if it is still the one of this ETag where the store can tell; whether it did."""
+        """Delete an object, if it still has this ETag where the store checks that; whether it did."""
         if etag is not None and not self._deletes_plainly:
             try:
                 needed = permission("delete_object")
-                await self._signed.ask(BucketRequest("DELETE", needed, key, headers={"If-Match": etag}))
+                await self._signed.send(BucketRequest("DELETE", needed, key, headers={"If-Match": etag}))
             except NotMatched:
                 return False
             except NotKnown:
@@ -119,52 +119,52 @@ class Objects:
             else:
                 return True
         # obstore does not repeat a deletion that timed out, though it does no harm.
-        plainly = partial(self._ask, "delete_object", partial(self._remove, key), repeats=False)
-        await retry(self.place.tries, Away, plainly)
+        plainly = partial(self._send, "delete_object", partial(self._remove, key), repeats=False)
+        await retry(self.location.tries, Away, plainly)
         return True
 
     async def page(
         self, prefix: str, *, after: str | None = None, token: str | None = None, most: int
     ) -> Page:
-        """The next lines of a listing: the first ones, those after a key, or those that follow a page."""
-        query = {"list-type": "2", "prefix": self.place.prefix + prefix, "max-keys": str(most), **_AS_URL}
+        """List a page: the first one, the one after a key, or the one of a continuation token."""
+        query = {"list-type": "2", "prefix": self.location.prefix + prefix, "max-keys": str(most), **_AS_URL}
         if token is not None:
             query["continuation-token"] = token
         elif after is not None:
-            query["start-after"] = self.place.prefix + after
-        return parse_page(await self.describe("list_objects_v2", query), self.place)
+            query["start-after"] = self.location.prefix + after
+        return parse_page(await self.describe("list_objects_v2", query), self.location)
 
     async def versions(self, key: str, *, most: int = 1000) -> AsyncIterator[Version]:
-        """Every body that the object has had, newest first, asked for in pages; deletions are left out."""
-        path = self.place.prefix + key
+        """Iterate over the versions of an object, newest first and page by page, without delete markers."""
+        path = self.location.prefix + key
         query = {"Prefix": path, "MaxKeys": most}
         while True:
             try:
-                told = await self.api.call("list_object_versions", **query)
+                response = await self.api.call("list_object_versions", **query)
             except Gone as error:
-                raise NoStore(self.place, str(error)) from None
-            if "IsTruncated" not in told:
-                # botocore reads any other document as one that says nothing.
-                raise NoStore(self.place, "it sends no ListVersionsResult")
-            for line in told.get("Versions", ()):
+                raise NoStore(self.location, str(error)) from None
+            if "IsTruncated" not in response:
+                # botocore parses any other document as an empty response.
+                raise NoStore(self.location, "it sends no ListVersionsResult")
+            for line in response.get("Versions", ()):
                 if line["Key"] == path:
                     changed = line["LastModified"].astimezone(UTC)
                     yield Version(line["VersionId"], line["ETag"], changed, line["IsLatest"])
-            marker = told.get("NextKeyMarker", "")
-            if not told.get("IsTruncated") or marker > path:
+            marker = response.get("NextKeyMarker", "")
+            if not response.get("IsTruncated") or marker > path:
                 return
-            query |= {"KeyMarker": marker, "VersionIdMarker": told.get("NextVersionIdMarker", "")}
+            query |= {"KeyMarker": marker, "VersionIdMarker": response.get("NextVersionIdMarker", "")}
 
     async def describe(self, operation: str, query: Mapping[str, str]) -> bytes:
-        """What the bucket says to a question that every bucket has an answer to."""
+        """Send a GET to the bucket itself, which every S3 store answers; return the body."""
         try:
-            return await self._signed.ask(BucketRequest("GET", permission(operation), query=query))
+            return await self._signed.send(BucketRequest("GET", permission(operation), query=query))
         except Gone as error:
-            # It is not the bucket that is missing: a store says so.
-            raise NoStore(self.place, str(error)) from None
+            # The bucket is not what is missing: a store has its own code for that.
+            raise NoStore(self.location, str(error)) from None
 
     async def close(self) -> None:
-        """Ends the connections. What is asked after that opens new ones."""
+        """Close the connections; a later request opens new ones."""
         self._data.close()
         self._signed.close()
         self.api.close()
@@ -175,42 +175,42 @@ class Objects:
         put = partial(self._put, key, body, mode, kind_of(key), tags)
         try:
             written = await retry(
-                self.place.tries,
+                self.location.tries,
                 NotSent,
-                partial(self._ask, "put_object", put, repeats=False, size=len(body)),
+                partial(self._send, "put_object", put, repeats=False, size=len(body)),
             )
         except NotSent:
             raise
         except (Away, Undescribed) as lost:
             raise Unsure(str(lost)) from None
-        return _written(written)
+        return _parse_put_result(written)
 
-    async def _ask(
+    async def _send(
         self,
         operation: str,
-        ask: Callable[[S3Store], Awaitable[_Answer]],
+        request: Callable[[S3Store], Awaitable[Result]],
         *,
         repeats: bool = True,
         size: int = 0,
-    ) -> _Answer:
-        """An answer of obstore, else what its failure means."""
+    ) -> Result:
+        """Send a request by obstore; its exceptions become an ObjectError."""
         from obstore.exceptions import BaseError
 
         store = await self._data.store(repeats=repeats, size=size)
         async with self._turn:
             try:
-                return await ask(store)
+                return await request(store)
             except (BaseError, FileNotFoundError) as error:
-                raise explain_obstore(error, self.place, permission(operation)) from None
+                raise explain_obstore(error, self.location, permission(operation)) from None
 
     async def _read(self, key: str, version: str | None, store: S3Store) -> Found:
         options: GetOptions | None = None if version is None else {"version": version}
-        found = await store.get_async(self.place.prefix + key, options=options)
+        found = await store.get_async(self.location.prefix + key, options=options)
         body, meta = bytes(await found.bytes_async()), found.meta
-        return Found(body, meta["e_tag"] or "", _version(meta["version"]), meta["last_modified"])
+        return Found(body, meta["e_tag"] or "", _parse_version(meta["version"]), meta["last_modified"])
 
     async def _remove(self, key: str, store: S3Store) -> None:
-        await store.delete_async(self.place.prefix + key)
+        await store.delete_async(self.location.prefix + key)
 
     async def _put(
         self,
@@ -222,7 +222,7 @@ class Objects:
         store: S3Store,
     ) -> PutResult:
         return await store.put_async(
-            self.place.prefix + key,
+            self.location.prefix + key,
             body,
             attributes={"Content-Type": kind},
             tags=dict(tags) if tags else None,
@@ -231,10 +231,10 @@ class Objects:
         )
 
 
-def _written(told: PutResult) -> WrittenObject:
-    return WrittenObject(told["e_tag"] or "", _version(told["version"]))
+def _parse_put_result(response: PutResult) -> WrittenObject:
+    return WrittenObject(response["e_tag"] or "", _parse_version(response["version"]))
 
 
-def _version(version: str | None) -> str | None:
-    """The version of an object; buckets without versions have none, or a word for it."""
+def _parse_version(version: str | None) -> str | None:
+    """Parse the version of an object; unversioned buckets have none, or "null"."""
     return None if version == "null" else version

@@ -1,4 +1,4 @@
-"""What a key has to be allowed for an operation of S3, in the words of its policies."""
+"""IAM permissions that a key needs, by the operation of S3."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ _OTHERS = {
 
 
 def permission(operation: str) -> str:
-    """The permission for an operation, which most operations have the name of."""
+    """Return the permission for an operation, which in most cases has the name of the operation."""
     return _OTHERS.get(operation) or f"s3:{''.join(map(str.capitalize, operation.split('_')))}"

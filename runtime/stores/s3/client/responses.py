@@ -1,4 +1,4 @@
-"""Failures of a request to S3: what the two clients report, and what that means for the caller."""
+"""Failures of a request to S3: from the errors of both clients to the exceptions of the caller."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.stores.s3.client.errors import Away, Gone, NotMatched, ObjectError, Refused
-from runtime.stores.s3.client.place import BucketPlace, address_of
+from runtime.stores.s3.client.location import BucketLocation, address_of
 
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
 
-# obstore reports a failure as one of a few exceptions, and all the rest in its text.
+# obstore has few exception classes; status, code and cause are only in the text of the exception.
 _STATUS = re.compile(r" - Server returned non-2xx status code: (\d{3})")
 _CODE = re.compile(r"<Code>([^<]*)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
@@ -40,43 +40,43 @@ class NoBucket(Refused):
 
 
 class NoStore(Refused):
-    """Whatever answers, it is not S3, or not where its buckets are."""
+    """The endpoint is not S3, or not at the path of its buckets."""
 
-    def __init__(self, place: BucketPlace, seen: str) -> None:
-        super().__init__(f"What answers is no S3 store ({seen}): check {place.names.endpoint}.")
+    def __init__(self, location: BucketLocation, seen: str) -> None:
+        super().__init__(f"What answers is no S3 store ({seen}): check {location.names.endpoint}.")
 
 
 class NotKnown(Refused):
-    """The store has no such operation, or not with such a condition."""
+    """The store does not implement an operation or its condition."""
 
 
 class Undescribed(Refused):
-    """The store answers with success, and not with what it gives or has written."""
+    """A successful response without the headers that describe the object."""
 
 
 class NotSent(Away):
-    """There was no connection, so the store has seen nothing of the request."""
+    """There was no connection, so the store has not received the request."""
 
 
 class Response(NamedTuple):
-    """An answer with a status other than success."""
+    """A response with a status other than success."""
 
     status: int
     code: str = ""
     message: str = ""
     region: str | None = None
-    """Where the store says that the bucket is."""
+    """Region of the bucket, by the `x-amz-bucket-region` header."""
 
 
 def parse_response(status: int, headers: Mapping[str, str], body: bytes) -> Response:
-    """An answer that was read as it came."""
+    """Parse the response of a failed request."""
     text = body.decode("utf-8", "replace")
     return Response(status, _first(_CODE, text), _first(_MESSAGE, text), headers.get("x-amz-bucket-region"))
 
 
-def refusal(response: Response, place: BucketPlace, needed: str) -> ObjectError:
-    """What an answer other than the wanted one means, to a request that a key needs a permission for."""
-    bucket, names = place.bucket, place.names
+def refusal(response: Response, location: BucketLocation, needed: str) -> ObjectError:
+    """Convert a failed response to an exception; `needed` is the permission that the request needs."""
+    bucket, names = location.bucket, location.names
     status, code = response.status, response.code
     said = f"{status} {code}".strip()
     if status in {409, 412} or code in {"PreconditionFailed", "ConditionalRequestConflict"}:
@@ -105,74 +105,74 @@ def refusal(response: Response, place: BucketPlace, needed: str) -> ObjectError:
             "or take another one."
         )
     why = " ".join(f"{said} {response.message}".split()).rstrip(".")
-    return Refused(f"The store ceiling: {why}.")
+    return Refused(f"The store refuses: {why}.")
 
 
-def explain_obstore(error: Exception, place: BucketPlace, needed: str) -> ObjectError:
-    """What an exception of obstore means.
+def explain_obstore(error: Exception, location: BucketLocation, needed: str) -> ObjectError:
+    """Convert an exception of obstore.
 
-    A text that is not understood means that the answer was lost: then nothing that has a condition is
-    repeated, and its caller looks what is there.
+    An unknown text counts as a lost response: a conditional request is then not repeated, and its caller
+    reads the object.
     """
     text = str(error)
     said, _, debug = text.partition(_DEBUG)
     if (status := _STATUS.search(said)) is not None:
         response = Response(int(status[1]), _first(_CODE, said), _first(_MESSAGE, said))
-        return refusal(response, place, needed)
+        return refusal(response, location, needed)
     if _REDIRECTED.search(debug) is not None:
-        return refusal(Response(301), place, needed)
+        return refusal(Response(301), location, needed)
     if said.startswith(_UNDESCRIBED):
         return Undescribed("The store does not say which version of an object it has, or from when it is.")
     if (untrusted := _UNTRUSTED.search(debug)) is not None:
-        return _untrusted(place, untrusted[1])
+        return _untrusted(location, untrusted[1])
     if _TIMED_OUT.search(debug) is not None:
-        return Away(f"The store does not answer: no answer within {place.timeout_s:.3g} s.")
+        return Away(f"The store does not answer: no answer within {location.timeout_s:.3g} s.")
     reason = _first(_REASON, debug).lower()
     if _NO_CONNECTION.search(debug) is not None:
-        return _no_connection(place, reason)
+        return _no_connection(location, reason)
     return Away(f"The store does not answer: the connection ended{': ' if reason else ''}{reason}.")
 
 
-def explain_client_error(error: ClientError, place: BucketPlace, needed: str) -> ObjectError:
-    """What an answer means that botocore takes for an error."""
-    told = error.response
-    known, answer = told.get("Error", {}), told.get("ResponseMetadata", {})
+def explain_client_error(error: ClientError, location: BucketLocation, needed: str) -> ObjectError:
+    """Convert a response that botocore takes for an error."""
+    parsed = error.response
+    known, answer = parsed.get("Error", {}), parsed.get("ResponseMetadata", {})
     status = int(answer.get("HTTPStatusCode", 0))
     code = str(known.get("Code", ""))
-    # Where an answer has no document botocore puts the status there.
+    # Without a document botocore puts the status there.
     code = "" if code.isdigit() else code
     region = answer.get("HTTPHeaders", {}).get("x-amz-bucket-region")
-    return refusal(Response(status, code, str(known.get("Message", "")), region), place, needed)
+    return refusal(Response(status, code, str(known.get("Message", "")), region), location, needed)
 
 
-def explain_botocore(error: BotoCoreError, place: BucketPlace) -> ObjectError:
-    """What it means that botocore has no answer."""
+def explain_botocore(error: BotoCoreError, location: BucketLocation) -> ObjectError:
+    """Convert an exception of botocore that has no response."""
     from botocore import exceptions
 
     if isinstance(error, exceptions.SSLError):
         reason = str(error.kwargs.get("error", error))
-        return _untrusted(place, reason.partition("certificate verify failed: ")[2] or reason)
+        return _untrusted(location, reason.partition("certificate verify failed: ")[2] or reason)
     if isinstance(error, exceptions.ConnectTimeoutError):
-        return _no_connection(place, f"within {place.timeout_s:g} s")
+        return _no_connection(location, f"within {location.timeout_s:g} s")
     if isinstance(error, exceptions.EndpointConnectionError):
         reason = str(error.kwargs.get("error", error)).rpartition("] ")[2]
-        return _no_connection(place, reason.rstrip("')").lower())
+        return _no_connection(location, reason.rstrip("')").lower())
     if isinstance(error, exceptions.ConnectionError):
-        return _no_connection(place, " ".join(str(error).split()).rstrip("."))
+        return _no_connection(location, " ".join(str(error).split()).rstrip("."))
     if isinstance(error, exceptions.ReadTimeoutError):
-        return Away(f"The store does not answer: no answer within {place.timeout_s:.3g} s.")
+        return Away(f"The store does not answer: no answer within {location.timeout_s:.3g} s.")
     if isinstance(error, exceptions.HTTPClientError):
         return Away("The store does not answer: the connection ended.")
     return Refused(f"The store cannot be asked: {' '.join(str(error).split()).rstrip('.')}.")
 
 
-def _no_connection(place: BucketPlace, reason: str) -> NotSent:
-    address = address_of(place)
+def _no_connection(location: BucketLocation, reason: str) -> NotSent:
+    address = address_of(location)
     return NotSent(f"The store is away: no connection to {address.host}:{address.port}: {reason}.")
 
 
-def _untrusted(place: BucketPlace, reason: str) -> Refused:
-    address = address_of(place)
+def _untrusted(location: BucketLocation, reason: str) -> Refused:
+    address = address_of(location)
     return Refused(
         f"The store at {address.host}:{address.port} cannot be trusted: {reason}. "
         "AWS_CA_BUNDLE may name a file with its authority."

@@ -1,4 +1,4 @@
-"""Try a request again that the store has not carried out, a few times and with pauses."""
+"""Retries of requests that the store has not carried out, with backoff."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from runtime.stores.s3.client.errors import Away
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0
-_Answer = TypeVar("_Answer")
+Result = TypeVar("Result")
 
 
-async def retry(tries: int, failures: type[Away], ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
-    """Ask until there is an answer, or another failure than these, or the last try has failed."""
+async def retry(tries: int, failures: type[Away], send: Callable[[], Awaitable[Result]]) -> Result:
+    """Send a request with exponential backoff and jitter, until it succeeds or its last try fails."""
     for number in range(1, tries):
         try:
-            return await ask()
+            return await send()
         except failures:
             longest = min(FIRST_PAUSE_S * 2 ** (number - 1), LONGEST_PAUSE_S)
             await asyncio.sleep(random.uniform(longest / 2, longest))
-    return await ask()
+    return await send()

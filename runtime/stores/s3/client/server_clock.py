@@ -1,4 +1,4 @@
-"""How far the clock of a server is ahead of ours, from the `Date` of its answers."""
+"""The offset of a server's clock from ours, by the `Date` headers of its responses."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from email.utils import parsedate_to_datetime
 
 
 class ServerClock:
-    """Bounds of the distance between two clocks.
+    """Bounds of the offset between two clocks.
 
-    `Date` has whole seconds. Each answer says between which bounds the distance is, and those of many answers
-    together are close to each other.
+    `Date` has whole seconds. Each response bounds the offset, and the bounds of many responses together are
+    close to each other.
     """
 
     _KEEP_S = 60.0
@@ -22,17 +22,17 @@ class ServerClock:
     def offset_s(self) -> float | None:
         return None if self._bounds is None else sum(self._bounds) / 2
 
-    def heard(self, date: str, asked_at: float, answered_at: float) -> None:
-        """One answer: when it was asked for and when it was there by our clock."""
+    def observe(self, date: str, sent_at: float, received_at: float) -> None:
+        """Narrow the bounds by the `Date` of one response, and when it was requested and received."""
         try:
             theirs = parsedate_to_datetime(date).timestamp()
         except (ValueError, TypeError):
             return
-        low, high = theirs - answered_at, theirs + 1 - asked_at
-        if self._bounds is not None and abs(answered_at - self._since) < self._KEEP_S:
+        low, high = theirs - received_at, theirs + 1 - sent_at
+        if self._bounds is not None and abs(received_at - self._since) < self._KEEP_S:
             closer = max(low, self._bounds[0]), min(high, self._bounds[1])
             if closer[0] <= closer[1]:
                 self._bounds = closer
                 return
-        # The first answer, a clock that was set since, or bounds that are too old.
-        self._bounds, self._since = (low, high), answered_at
+        # The first response, a clock that was set since, or bounds that are too old.
+        self._bounds, self._since = (low, high), received_at

@@ -1,10 +1,10 @@
-"""The small objects that hint at entities: written after the entity has changed, and in the background.
+"""The writer of index entries, small objects that hint at entities: in the background, after each change.
 
-They are hints. One that is missing or wrong costs time and never an entity, so nobody waits for them and
-their failures change nothing; what one process does to the entries of one entity happens in its order.
+A missing or wrong entry costs time and never an entity, so callers do not wait for them and their failures
+change nothing. The writes of one process to the entries of one entity are ordered.
 
-An entry is removed only after the one that takes its place is written. So an entity that has had one keeps
-one as long as it is free or leased, wherever the process dies that changes it.
+An entry is removed only after its replacement is written. So an entity that has had one keeps one as long as
+it is free or leased, wherever the process dies that changes it.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from runtime.stores.s3.keys import Keys
 INDEX_NOT_WRITTEN = Event("index_not_written", "WARNING")
 _AT_ONCE = 32
 _YOUNG_S = 0.5
-"""For so long a lease has no entry of its own: if it ends before, there is none to write and none to remove.
+"""Age at which a lease gets its own entry: one that ends before needs none to be written or removed.
 Until then the entry stays by which the entity was found when it was free."""
 _MOST_WAITING = 1000
-"""Entities that may wait for their entries before their changes have to wait too."""
+"""Entities with entries to write, beyond which changes have to wait (backpressure)."""
 
 
 class _Work(NamedTuple):
-    """An entry to write, or one to remove: the very one of an ETag, where there is one."""
+    """An entry to write, or one to remove, where given only with this ETag."""
 
     body: bytes | None
     etag: str | None = None
 
 
 class _Young(NamedTuple):
-    """What a young lease makes of the entries of its entity: writes first, then removals."""
+    """The postponed work on the entries of an entity with a young lease: writes, then removals."""
 
     timer: asyncio.TimerHandle
     works: dict[str, _Work]
@@ -54,7 +54,7 @@ class IndexWriter:
         self._entity = lifecycle.entity
         self._keys = keys
         self._objects = objects
-        self._shown = shown_in_hints(lifecycle)
+        self._fields = hint_fields(lifecycle)
         self._leased = lifecycle.lease.state if lifecycle.lease else None
         self._young: dict[str, _Young] = {}
         self._waiting: dict[str, dict[str, _Work]] = {}
@@ -63,19 +63,19 @@ class IndexWriter:
         self._failed = 0
         self._lagging: set[str] = set()
         self.failures = 0
-        """How many entries could not be written or removed since the start."""
+        """Failed writes and removals since the start."""
         self.is_failing = False
-        """Whether the last one was among them."""
+        """Whether the last write or removal failed."""
         self.log: Log | None = None
 
     def entries(self, record: Any) -> Mapping[str, str]:
-        """The entries that a record has, by index."""
+        """Return the entries of a record, by index."""
         return self._keys.entries(record, getattr(record, self._status)) if record is not None else {}
 
     def follow(self, key: str, before: Any, after: Any) -> None:
-        """Lets the entries say what a change has made of an entity; None is one that is not there."""
+        """Update the entries after a change of an entity; None stands for a missing entity."""
         old, new = self.entries(before).values(), self.entries(after).values()
-        works = {entry: self._writing(after) for entry in new if entry not in old}
+        works = {entry: self._encode_entry(after) for entry in new if entry not in old}
         works |= {entry: _Work(None) for entry in old if entry not in new}
         if not works:
             return
@@ -89,18 +89,18 @@ class IndexWriter:
             timer = asyncio.get_running_loop().call_later(_YOUNG_S, self._begin, key)
             self._young[key] = _Young(timer, works)
         else:
-            self._do(key, works)
+            self._schedule(key, works)
 
     def write(self, key: str, entry: str, record: Any) -> None:
-        """Writes an entry soon."""
-        self._add(key, entry, self._writing(record))
+        """Schedule the write of an entry."""
+        self._add(key, entry, self._encode_entry(record))
 
     def remove(self, key: str, entry: str, etag: str | None = None) -> None:
-        """Removes an entry some time soon."""
+        """Schedule the removal of an entry."""
         young, waiting = self._young.get(key), self._waiting.get(key)
         if young is not None and (planned := young.works.get(entry)) is not None:
             if planned.body is None:
-                young.works[entry] = _Work(None, etag)  # It goes when the lease has its own entry.
+                young.works[entry] = _Work(None, etag)  # Removed when the lease has its own entry.
             else:
                 del young.works[entry]
         elif waiting and (begun := waiting.get(entry)) and begun.body is not None:
@@ -109,32 +109,32 @@ class IndexWriter:
             self._add(key, entry, _Work(None, etag))
 
     def replace(self, key: str, record: Any, entry: str, etag: str | None) -> None:
-        """Removes an entry that an entity does not have any more, after those are written that it has."""
+        """Remove a stale entry of an entity after its current ones are written."""
         if key in self._young:
-            return  # It was leased by this process, which is about to do so.
+            return  # It was leased by this process, which is about to replace the entry.
         for other in self.entries(record).values():
             self.write(key, other, record)
         self.remove(key, entry, etag)
 
     def remove_with_lease(self, key: str, entry: str, etag: str) -> None:
-        """Removes the entry by which an entity was found that is now leased, once the lease has its own."""
+        """Remove the entry by which a leased entity was found, once the lease has its own."""
         if (young := self._young.get(key)) is not None:
             young.works[entry] = _Work(None, etag)
         else:
             self.remove(key, entry, etag)
 
     async def room(self) -> None:
-        """Waits while too much of it has to be written."""
+        """Wait while too many entries are waiting to be written."""
         while len(self._waiting) > _MOST_WAITING and self._tasks:
             await asyncio.wait(list(self._tasks.values()), return_when=asyncio.FIRST_COMPLETED)
 
     async def wait_in_flight(self) -> None:
-        """Wait for what is being written now."""
+        """Wait for the writes in flight."""
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()))
 
     async def drain(self) -> int:
-        """Waits until all of it is done; how many entries failed since this was last asked."""
+        """Wait until all scheduled work is done; return the failures since the last call."""
         for key in list(self._young):
             self._begin(key)
         while self._tasks:
@@ -143,7 +143,7 @@ class IndexWriter:
         return failed
 
     async def close(self, patience_s: float) -> None:
-        """Waits until all of it is done, for so long; what is then left is for the next repair."""
+        """Wait so long for the scheduled work and cancel the rest, which the next repair does."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
                 await self.drain()
@@ -152,7 +152,7 @@ class IndexWriter:
             task.cancel()
 
     async def wait_written(self, key: str) -> bool:
-        """Waits until the entries of an entity are written; whether they were."""
+        """Wait until the entries of an entity are written; return whether they were."""
         if key in self._young:
             self._begin(key)
         while (task := self._tasks.get(key)) is not None:
@@ -161,21 +161,21 @@ class IndexWriter:
         return key not in self._lagging
 
     def _begin(self, key: str) -> None:
-        """Does now what was to be done when a lease is not young any more."""
+        """Begin the postponed work of a lease that is not young any more."""
         young = self._young.pop(key)
         young.timer.cancel()
-        self._do(key, young.works)
+        self._schedule(key, young.works)
 
-    def _do(self, key: str, works: Mapping[str, _Work]) -> None:
+    def _schedule(self, key: str, works: Mapping[str, _Work]) -> None:
         for entry, work in works.items():
             if work.body is None:
                 self.remove(key, entry, work.etag)
             else:
                 self._add(key, entry, work)
 
-    def _writing(self, record: Any) -> _Work:
-        # The body tells an entry from a later one of the same minute: it is only removed as what it was read.
-        return _Work(orjson.dumps({name: getattr(record, name) for name in self._shown}))
+    def _encode_entry(self, record: Any) -> _Work:
+        # Two entries of one minute differ in body and so in ETag: removals are conditional.
+        return _Work(orjson.dumps({name: getattr(record, name) for name in self._fields}))
 
     def _is_leased(self, record: Any) -> bool:
         return bool(getattr(record, self._status) == self._leased)
@@ -189,7 +189,7 @@ class IndexWriter:
     def _done(self, key: str) -> None:
         del self._tasks[key]
         if self._waiting.get(key):
-            # It came between the last look of the task and its end.
+            # It was added between the last iteration of the task and its end.
             task = self._tasks[key] = asyncio.create_task(self._run(key))
             task.add_done_callback(lambda _: self._done(key))
 
@@ -210,7 +210,7 @@ class IndexWriter:
                     self.failures += 1
                     self._lag(key)
                     if work.body is not None:
-                        _keep_others(waiting)
+                        _cancel_removals(waiting)
                     if not self.is_failing:
                         self._log_failure(entry, error)
                     self.is_failing = True
@@ -234,7 +234,7 @@ class IndexWriter:
 
 
 def _merge(young: Mapping[str, _Work], works: Mapping[str, _Work]) -> dict[str, _Work]:
-    """What is left to do when an entity changes again before anything was done: writes, then removals."""
+    """Merge the postponed work of two changes of one entity: writes, then removals."""
     unwritten = {entry for entry, work in young.items() if work.body is not None}
     merged = {entry: work for entry, work in works.items() if work.body is not None}
     merged |= {entry: young[entry] for entry in unwritten if entry not in works}
@@ -243,14 +243,14 @@ def _merge(young: Mapping[str, _Work], works: Mapping[str, _Work]) -> dict[str, 
     return merged | {entry: work for entry, work in removed.items() if entry not in merged}
 
 
-def _keep_others(waiting: dict[str, _Work]) -> None:
-    """Removes nothing after a write that failed: what was to go may be the only entry that there is."""
+def _cancel_removals(waiting: dict[str, _Work]) -> None:
+    """Cancel the removals after a failed write: one of them may be the only entry left."""
     for entry in [entry for entry, work in waiting.items() if work.body is None]:
         del waiting[entry]
 
 
-def shown_in_hints(lifecycle: Lifecycle) -> tuple[str, ...]:
-    """What an entry says of its entity: how often it was leased and has failed, and which write made it."""
+def hint_fields(lifecycle: Lifecycle) -> tuple[str, ...]:
+    """Return the fields in the body of an entry: fence, attempts and revision of its entity."""
     counts = sorted({edge.increment for edge in lifecycle.edges.values() if edge.increment})
     fence = [lifecycle.lease.fence] if lifecycle.lease else []
     return (*fence, *counts, *([lifecycle.revision] if lifecycle.revision else []))

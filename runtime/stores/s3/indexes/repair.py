@@ -1,4 +1,4 @@
-"""Puts indexes in order that do not say what the entities say. It never writes an entity."""
+"""Repair of indexes that differ from the entities. It never writes an entity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REMEMBERED = 500_000
 
 
 class _Known(NamedTuple):
-    """What an object of this ETag says: its state, and the entries that it has."""
+    """State and entries of the object with this ETag."""
 
     etag: str
     state: int | None
@@ -28,7 +28,7 @@ class _Known(NamedTuple):
 
 
 class _Part:
-    """The look at one part: the entries that were there before its entities were read."""
+    """The repair of one shard: its entries as they were before its entities were read."""
 
     def __init__(self, entries: dict[str, tuple[str, ListedObject]]) -> None:
         self.entries = entries
@@ -38,7 +38,7 @@ class _Part:
 
 
 class IndexRepair(Generic[Record]):
-    """The looks of one process at all entities, a page at a time; it goes on where it stopped."""
+    """The repair of one process, a page at a time; every step continues where the last one stopped."""
 
     def __init__(self, context: BucketContext[Record]) -> None:
         repairs = context.layout.repairs
@@ -52,7 +52,7 @@ class IndexRepair(Generic[Record]):
         self._counted: dict[str, Counter[int]] = {}
 
     async def step(self, call: Call) -> int:
-        """Looks on until some entries were put in order; how many. After the last part it begins anew."""
+        """Continue until some entries are repaired; return how many. After the last shard it begins anew."""
         if not self._parts:
             parts = self._context.keys.shards
             first = int(self._context.world.uniform(0, len(parts) - 0.001))
@@ -66,11 +66,11 @@ class IndexRepair(Generic[Record]):
             self._pass.is_whole = False
             raise
         if repaired:
-            # Or the next look would take it for missing once more.
+            # Otherwise the next step would find them missing again.
             await self._context.indexes.wait_in_flight()
         if not self._parts:
             if self._pass.has_failed:
-                raise Away("some entries could not be put in order")
+                raise Away("some index entries could not be repaired")
             await self._write_checkpoint(call)
         return repaired
 
@@ -79,12 +79,12 @@ class IndexRepair(Generic[Record]):
         try:
             await self._pass.write_checkpoint(float(context.values[self._every]))
         except ObjectError as error:
-            # Without it workers look at more than they need to. Repairs go on.
-            message = f"nobody is told of the repair that has just ended: {error}"
+            # Without it workers read more objects than they need to. Repairs go on.
+            message = f"the checkpoint of the last repair cannot be written: {error}"
             context.log_sometimes(call, INDEX_NOT_WRITTEN, f"{key}", message, entry=key)
 
     def census(self) -> Iterator[tuple[int, int]]:
-        """How many were in each state when they were last looked at; nothing before all have been."""
+        """Count the entities by state as the last repair read them; nothing before all were read."""
         if len(self._counted) == len(self._context.keys.shards):
             yield from sum(self._counted.values(), Counter[int]()).items()
 
@@ -92,7 +92,7 @@ class IndexRepair(Generic[Record]):
         context, name = self._context, self._parts[0]
         if self._part is None:
             self._part = _Part(await self._entries(name))
-            self._pass.heard()
+            self._pass.note_response()
         part = self._part
         page = await context.objects.page(context.keys.prefix(name), token=part.token, most=self._page)
         lines = [line for line in page.entries if context.keys.key_of(line.key) is not None]
@@ -106,7 +106,7 @@ class IndexRepair(Generic[Record]):
             elif known.etag:
                 self._pass.unread.add(line.key)
             for entry in known.entries:
-                self._pass.met(entry)
+                self._pass.note_entry(entry)
             if missing := known.entries - part.entries.keys():
                 written += await self._write(line, missing)
         part.token = page.token
@@ -119,7 +119,7 @@ class IndexRepair(Generic[Record]):
         return written + removed
 
     async def _entries(self, part: str) -> dict[str, tuple[str, ListedObject]]:
-        """All entries of a part, whatever time they are of; each with the entity that it hints at."""
+        """List all entries of a shard, of any time, each with the key of its entity."""
         context = self._context
         found: dict[str, tuple[str, ListedObject]] = {}
         for index in context.keys.indexes:
@@ -128,8 +128,8 @@ class IndexRepair(Generic[Record]):
                 prefix = context.keys.index_prefix(index, part)
                 page = await context.objects.page(prefix, token=token, most=_INDEX_PAGE)
                 for line in page.entries:
-                    if (hinted := context.keys.hinted(index, line.key)) is not None:
-                        found[line.key] = (hinted[0], line)
+                    if (parsed := context.keys.parse_entry(index, line.key)) is not None:
+                        found[line.key] = (parsed[0], line)
                 if (token := page.token) is None:
                     break
         return found
@@ -158,7 +158,7 @@ class IndexRepair(Generic[Record]):
         return known
 
     async def _write(self, line: ListedObject, missing: frozenset[str]) -> int:
-        """Writes entries that were missing before the entity was read, if it still has them."""
+        """Write entries that were missing before the entity was read, if it still has them."""
         context = self._context
         key = context.keys.key_of(line.key)
         assert key is not None
@@ -175,7 +175,7 @@ class IndexRepair(Generic[Record]):
         return len(wanted)
 
     async def _remove_stale(self, part: _Part) -> int:
-        """Removes entries that no entity has, after another look at the entity that each hints at."""
+        """Remove entries that no entity has, after another read of the entity that each hints at."""
         context = self._context
         stale = [each for entry, each in part.entries.items() if entry not in part.wanted]
 

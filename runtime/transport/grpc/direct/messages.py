@@ -42,7 +42,7 @@ _MAX_STATUS_MESSAGE = 1000
 headers."""
 _NOT_COMPRESSED = "the message is not compressed as grpc-encoding says"
 _CONTENT_TYPE_SUFFIXES = (b"", b"+", b";")
-"""What may follow `application/grpc` in a content type."""
+"""The suffixes of `application/grpc` in a content type."""
 
 
 def is_grpc(content_type: bytes) -> bool:

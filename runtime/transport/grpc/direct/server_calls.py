@@ -35,7 +35,7 @@ Report = Callable[[RequestHeaders, tuple[bytes, ...], str, str], None]
 """Takes the headers of a call that ended without its method, the names in the client's certificate, and the
 status and message that it ended with."""
 LimitMessage = Callable[[RequestHeaders, tuple[bytes, ...]], int]
-"""How many bytes the message of a call may have, by its headers and the names in the client's certificate; 0
+"""The message limit of a call in bytes, by its headers and the names in the client's certificate; 0
 where its guard refuses it, whatever it contains."""
 ExplainError = Callable[[BaseException], GrpcStatusError | None]
 """The status of a call whose method has raised an exception; None for a fault."""
@@ -65,7 +65,7 @@ class ServerCall:
         self.method = method
         self.body = bytearray()
         self.message_limit: int | None = None
-        """How many bytes its message may have; None before that was asked."""
+        """The limit of its message in bytes; None before it is known."""
         self.has_begun = False
         """Whether its method runs, which reports its end itself."""
         self.messages: asyncio.Queue[bytes | None] | None = None

@@ -11,7 +11,7 @@ from codegen.emit.postgres import postgres_files
 from codegen.emit.postgres.history import histories, history_schema
 from codegen.migrations import compute_schema_digest, derive_migration, write_next
 from codegen.source.spec import Spec
-from runtime.stores.postgres.statements import parsed
+from runtime.stores.postgres.statements import parse_statements
 from tests.support.codegen import specs
 from tests.support.codegen.specs import spec, texts
 
@@ -58,10 +58,10 @@ def test_a_column_for_each_field() -> None:
 def test_statements_have_the_columns_of_the_tables() -> None:
     """The engine finds each by its name, with a list for each column."""
     emitted = texts(postgres_files.emit, spec(RENTAL))
-    found = parsed(emitted["generated/rental/sql/bike.sql"])
+    found = parse_statements(emitted["generated/rental/sql/bike.sql"])
     # The spec has no retention of the history, so that there is no statement to delete any of it.
     assert {*found} == {"write_changes", "write_ended", "get", "history"}
-    assert "forget" in parsed(
+    assert "forget" in parse_statements(
         texts(postgres_files.emit, spec("spec/priority"))["generated/priority/sql/task.sql"]
     )
     history = histories(spec(RENTAL))["bike"]

@@ -9,7 +9,7 @@ import re
 import pytest
 from playwright.async_api import expect
 
-from runtime.stores.s3.bucket.bucket_settings import let_everyone_read
+from runtime.stores.s3.bucket.bucket_settings import allow_anonymous_reads
 from runtime.stores.s3.bucket.page_files import deploy_page
 from runtime.stores.s3.client.objects import Objects
 from tests.support.deep import DEEP
@@ -26,9 +26,9 @@ STATES = ("Pending", "Running", "Completed", "Failed", "Archived")
 @pytest.mark.req("OQ-179", "OQ-180", "OQ-009", "OQ-260")
 async def test_the_page_comes_from_the_bucket_and_calls_no_other_host(stage: Stage, visit: Visit) -> None:
     """Only the store is called, for the page itself and for its data; there is no other server."""
-    await deploy_page("objectqueue", stage.bucket.place)
-    objects = Objects(stage.bucket.place)
-    await let_everyone_read(objects, "ui/")
+    await deploy_page("objectqueue", stage.bucket.location)
+    objects = Objects(stage.bucket.location)
+    await allow_anonymous_reads(objects, "ui/")
     await objects.close()
     task = stage.add()
     visitor = await visit("#shard=3", page=f"{stage.address}/ui/index.html", connect=False)
@@ -142,7 +142,7 @@ async def test_a_pending_task_shows_when_it_is_due(stage: Stage, visit: Visit) -
 
 async def _write_many(stage: Stage, shard: str, count: int) -> None:
     """Write many completed tasks quickly."""
-    objects = Objects(stage.bucket.place)
+    objects = Objects(stage.bucket.location)
     waiting = [stage.task(shard, status="Completed") for _ in range(count)]
 
     async def writer() -> None:

@@ -50,7 +50,7 @@ async def test_killed_writers_lose_nothing_and_double_nothing(
         kills += await _in_hand(kit, process.pid) > 0
         await filling
     monkeypatch.setattr(streams, "ABANDONED_MS", 200)
-    monkeypatch.setattr(writers, "TIDY_S", 0.3)
+    monkeypatch.setattr(writers, "MAINTENANCE_S", 0.3)
     kit.begin()
     await kit.emptied(60)
     ((whole,),) = await kit.rows(WHOLE)

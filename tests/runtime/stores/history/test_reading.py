@@ -12,7 +12,7 @@ from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.postgres.database import PostgresUnavailable
-from runtime.stores.postgres.schema.migrations import migrate, missing
+from runtime.stores.postgres.schema.migrations import find_missing, migrate
 from tests.runtime.stores.history.kit import PATH, Kit, stored
 
 
@@ -63,7 +63,7 @@ async def test_the_tables_are_made_once_by_whoever_comes_first(kit: Kit) -> None
     """Migrations run twice do nothing the second time."""
     assert await migrate(kit.database, "priority")
     assert await migrate(kit.database, "priority") == []
-    assert await missing(kit.database, "priority") == []
+    assert await find_missing(kit.database, "priority") == []
     assert await kit.reader.get("a") is None
 
 

@@ -12,7 +12,7 @@ from generated.priority.system import SYSTEM
 from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.launch.embedded.redis import EmbeddedRedis
 from runtime.stores.history.tables import HistoryTables
-from runtime.stores.postgres.schema.migrations import migrations
+from runtime.stores.postgres.schema.migrations import list_migrations
 from runtime.stores.postgres.schema.roles import prepare
 from tests.runtime.stores.history.conftest import new_database
 from tests.runtime.stores.history.kit import Kit
@@ -36,7 +36,7 @@ async def either(
     url = await new_database(postgres)
     if request.param == "service":
         owner, url = url, postgres.service_url_of(url.rpartition("/")[2])
-        assert await prepare(owner, url, SYSTEM.name) == [each.name for each in migrations(SYSTEM.name)]
+        assert await prepare(owner, url, SYSTEM.name) == [each.name for each in list_migrations(SYSTEM.name)]
     made = Kit(redis_server.url, url)
     await made.redis.flushall()
     yield made
@@ -66,6 +66,6 @@ async def test_what_has_happened_stays_until_it_is_forgotten(either: Kit) -> Non
     assert await either.rows("SELECT * FROM task_changes ORDER BY task_id, sequence") == changes
     assert await either.reader.get("t1") is not None
     tables = HistoryTables(SYSTEM.name, "task", either.database)
-    assert await tables.forget(0.0) == 1
+    assert await tables.expire(0.0) == 1
     assert {row["task_id"] for row in await either.rows("SELECT task_id FROM task_changes")} == {"t2"}
     assert await either.rows(f"SELECT * FROM {ENDED}") == []

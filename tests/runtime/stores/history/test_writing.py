@@ -138,12 +138,12 @@ async def test_two_writers_share_the_stream(kit: Kit) -> None:
 async def test_what_a_dead_writer_had_taken_another_takes(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry belongs to who took it for a while, and then to whoever is there."""
     monkeypatch.setattr(streams, "ABANDONED_MS", 100)
-    monkeypatch.setattr(writers, "TIDY_S", 0.2)
+    monkeypatch.setattr(writers, "MAINTENANCE_S", 0.2)
     monkeypatch.setattr(streams, "BLOCK_MS", 50)
     dead = OutboxStream(kit.redis, STREAM, "dead")
-    await dead.take(unfinished=False)
+    await dead.read(unfinished=False)
     await kit.live("a")
-    assert len(await dead.take(unfinished=False)) == 5
+    assert len(await dead.read(unfinished=False)) == 5
     kit.begin()
     await kit.live("b")
     await kit.emptied()
@@ -157,13 +157,13 @@ async def test_dead_writers_are_forgotten_and_their_entries_are_not(
     monkeypatch.setattr(streams, "BLOCK_MS", 50)
     monkeypatch.setattr(streams, "DEAD_MS", -1)
     dead = OutboxStream(kit.redis, STREAM, "dead")
-    await dead.take(unfinished=False)
+    await dead.read(unfinished=False)
     await kit.live("a")
-    await dead.take(unfinished=False)
+    await dead.read(unfinished=False)
     await kit.redis.xgroup_delconsumer(STREAM, GROUP, "dead")
     idle = OutboxStream(kit.redis, STREAM, "idle")
-    await idle.take(unfinished=False)
-    monkeypatch.setattr(writers, "TIDY_S", 0.1)
+    await idle.read(unfinished=False)
+    monkeypatch.setattr(writers, "MAINTENANCE_S", 0.1)
     kit.begin()
     await kit.emptied()
     assert len(await kit.rows(CHANGES, "a")) == 5
@@ -181,10 +181,10 @@ async def test_what_somebody_deleted_is_passed_over(kit: Kit, monkeypatch: pytes
     writer = kit.writer()
     await writer.step(kit.call)
     await kit.live("a", ("queued",))
-    (taken,) = await OutboxStream(kit.redis, STREAM, "other").take(unfinished=False)
+    (taken,) = await OutboxStream(kit.redis, STREAM, "other").read(unfinished=False)
     await kit.redis.xdel(STREAM, taken.id)
     monkeypatch.setattr(streams, "ABANDONED_MS", 0)
-    monkeypatch.setattr(writers, "TIDY_S", 0.1)
+    monkeypatch.setattr(writers, "MAINTENANCE_S", 0.1)
     kit.begin(writer)
     await kit.live("b")
     await kit.emptied()
@@ -194,7 +194,7 @@ async def test_what_somebody_deleted_is_passed_over(kit: Kit, monkeypatch: pytes
 async def test_a_flushed_redis_begins_anew(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the stream and its group the writer makes them again."""
     monkeypatch.setattr(streams, "BLOCK_MS", 50)
-    monkeypatch.setattr(writers, "TIDY_S", 0.01)
+    monkeypatch.setattr(writers, "MAINTENANCE_S", 0.01)
     kit.begin()
     await kit.live("a")
     await kit.emptied()
@@ -223,7 +223,7 @@ async def test_old_history_is_taken_away_where_the_spec_says_so(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of an entity goes at once, some time after its end; what was replayed since stays."""
-    monkeypatch.setattr(writers, "TIDY_S", 0.1)
+    monkeypatch.setattr(writers, "MAINTENANCE_S", 0.1)
     monkeypatch.setattr(streams, "BLOCK_MS", 50)
     long_ago = str(1_700_000_000 * 1_000_000)
     await kit.live("new")
@@ -244,13 +244,13 @@ async def test_large_records_are_taken_in_small_numbers(kit: Kit, monkeypatch: p
     monkeypatch.setattr(streams, "BLOCK_MS", 50)
     monkeypatch.setattr(streams, "AT_ONCE_BYTES", 100_000)
     stream = OutboxStream(kit.redis, STREAM, "one")
-    await stream.take(unfinished=False)
+    await stream.read(unfinished=False)
     for number in range(600):
         size = 20_000 if number >= 200 else 1
         await kit.redis.xadd(STREAM, {"entity": "task", b"record": b"x" * size})
     taken = []
     reader = OutboxStream(kit.writer_client(), STREAM, "one")
-    while batch := await reader.take(unfinished=False):
+    while batch := await reader.read(unfinished=False):
         taken.append(len(batch))
     assert taken[:5] == [10, 20, 40, 80, 160]
     assert taken[-5:] == [10] * 5

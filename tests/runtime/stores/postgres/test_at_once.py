@@ -9,12 +9,12 @@ import asyncpg
 import pytest
 
 from generated.orchestrator.messages import CREATED, QUEUED
-from runtime.stores.postgres.statements import statements
+from runtime.stores.postgres.statements import load_statements
 from tests.runtime.stores.postgres.conftest import MakeKit
 from tests.runtime.stores.postgres.kit import WORLD, Kit
 from tests.runtime.stores.postgres.test_store import blocked
 
-SUBMIT = statements("orchestrator", "job")["create_accept"].text
+SUBMIT = load_statements("orchestrator", "job")["create_accept"].text
 INSERT = "INSERT INTO jobs (job_type, payload, idempotency_key, state) VALUES ('a', '{}', $1, $2)"
 
 

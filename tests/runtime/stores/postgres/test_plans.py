@@ -12,7 +12,7 @@ import pytest
 
 from generated.orchestrator.messages import CREATED, QUEUED, RETRY, RUNNING
 from runtime.stores.postgres.database import SESSION
-from runtime.stores.postgres.statements import statements
+from runtime.stores.postgres.statements import load_statements
 from tests.runtime.stores.postgres.kit import Kit, arguments
 
 FINISHED = 100_000
@@ -152,7 +152,7 @@ async def test_a_first_small_statement_does_not_slow_the_history_of_the_next(kit
             "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0;"
             " SET auto_explain.log_nested_statements = on; SET client_min_messages = log"
         )
-        claim = statements("orchestrator", "job")["claim"]
+        claim = load_statements("orchestrator", "job")["claim"]
         await connection.fetch(claim.text, *arguments(claim, GIVEN))
         (history,) = [each for each in plans if "Insert on job_transitions" in each]
         assert "Hash Join" in history
@@ -165,7 +165,7 @@ async def plan(
     connection: asyncpg.Connection[Any], name: str, options: str = "", **given: Any
 ) -> dict[str, Any]:
     """How the server would run a statement, or did."""
-    statement = statements("orchestrator", "job")[name]
+    statement = load_statements("orchestrator", "job")[name]
     values = {**dict.fromkeys(statement.takes), **GIVEN, **given}
     text = f"EXPLAIN ({options} FORMAT JSON) {statement.text}"
     found = await connection.fetchval(text, *arguments(statement, values))

@@ -11,14 +11,14 @@ from generated.orchestrator.lifecycle import JOB
 from generated.orchestrator.records import JobRecord
 from generated.orchestrator.system import SYSTEM
 from runtime.stores.postgres.codec import PostgresCodec, storable
-from runtime.stores.postgres.statements import parsed, statements
+from runtime.stores.postgres.statements import load_statements, parse_statements
 from runtime.stores.semantics.rules import prepare_rules
 
 FOLDER = Path(__file__).parents[4] / "generated" / "orchestrator" / "sql"
 
 
 def test_a_statement_has_a_name_what_it_takes_and_its_text() -> None:
-    found = parsed(
+    found = parse_statements(
         "-- A file.\n\n-- one(key uuid, LIMIT_S double precision)\n-- What it is for.\n"
         "-- cuts error to 20 bytes\nSELECT $1\n-- a remark\nFROM x;\n\n-- two()\nSELECT 2;\n"
     )
@@ -30,7 +30,7 @@ def test_a_statement_has_a_name_what_it_takes_and_its_text() -> None:
 
 
 def test_every_variable_of_a_statement_is_one_of_the_environment() -> None:
-    for each in statements("orchestrator", "job").values():
+    for each in load_statements("orchestrator", "job").values():
         assert {name for name in each.takes if name.isupper()} <= SYSTEM.variables.keys()
 
 
@@ -45,7 +45,7 @@ def test_no_statement_goes_by_a_clock_that_stands_still() -> None:
 
 @pytest.mark.req("ORC-112")
 def test_whoever_takes_passes_by_what_is_locked() -> None:
-    known = statements("orchestrator", "job")
+    known = load_statements("orchestrator", "job")
     assert "FOR UPDATE OF jobs SKIP LOCKED" in known["claim"].text
     for name in ("due_accept", "due_fail", "due_requeue"):
         assert "SKIP LOCKED" in known[name].text
@@ -53,7 +53,7 @@ def test_whoever_takes_passes_by_what_is_locked() -> None:
 
 @pytest.mark.req("ORC-049", "ORC-132")
 def test_only_what_operators_ask_for_deletes() -> None:
-    known = statements("orchestrator", "job")
+    known = load_statements("orchestrator", "job")
     assert not [name for name, each in known.items() if "DELETE" in each.text]
     deleting = {name for name, each in known.items() if re.search(r"jobs_(remove|purge)\(", each.text)}
     assert deleting == {"delete", "purge"}
@@ -74,7 +74,7 @@ def test_texts_are_made_storable(text: str, most: int | None, kept: str) -> None
 
 
 def test_what_can_be_a_key() -> None:
-    columns = statements("orchestrator", "job")["columns"]
+    columns = load_statements("orchestrator", "job")["columns"]
     codec = PostgresCodec(prepare_rules(JOB, JobRecord, {}), JobRecord, columns)
     assert codec.is_key("00000000-0000-4000-8000-00000000000A")
     assert not any(map(codec.is_key, ["", "abc", "00000000000040008000000000000000", " " + "0" * 36]))

@@ -29,7 +29,7 @@ from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import DELETION, NOTHING, CreateResult, LeaseProof, LeaseSettlement, Transitioned
-from runtime.stores.history.entries import apart
+from runtime.stores.history.entries import split_changes
 from runtime.stores.layouts.redis import KeptInRedis
 from runtime.stores.redis import RedisClient, RedisStore
 from runtime.stores.redis.codec import compute_signature, unpack_fields
@@ -221,8 +221,8 @@ def settlement(
 
 
 def told_apart(fields: dict[str, str]) -> list[dict[str, str]]:
-    """The changes of one entry, as the writer of the history tells them apart."""
-    changes = apart({name.encode(): text.encode() for name, text in fields.items()})
+    """The changes of one entry, as the writer of the history splits them."""
+    changes = split_changes({name.encode(): text.encode() for name, text in fields.items()})
     return [{name.decode(): text.decode() for name, text in each.items()} for each in changes]
 
 

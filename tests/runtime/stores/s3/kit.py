@@ -82,7 +82,7 @@ class Process:
         self.world = TestWorld()
         self.lines = Lines()
         self.log = Log("test", "DEBUG", self.world, self.lines)
-        self.objects = OtherTime(bucket.place)
+        self.objects = OtherTime(bucket.location)
         known = [
             each
             for each in self.system.variables.values()

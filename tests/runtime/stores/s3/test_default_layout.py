@@ -28,7 +28,7 @@ class Node:
     """One process with parcels and permits."""
 
     def __init__(self, bucket: Bucket, world: HandWorld) -> None:
-        self.objects, self.world = Objects(bucket.place), world
+        self.objects, self.world = Objects(bucket.location), world
         self.parcels: S3Store[Any] = self.open(PARCEL)
         self.permits: S3Store[Any] = self.open(PERMIT)
 

@@ -242,7 +242,7 @@ async def test_a_repair_goes_on_where_it_stopped(process: Make, s3_proxy: S3Prox
     for key in one.keys("ready/"):
         one.bucket.raw.delete_object(Bucket=one.bucket.name, Key=key)
     await one.tasks.repair(one.call("monitor"))
-    s3_proxy.rule(kind="ListObjectsV2", status=503, times=one.objects.place.tries)
+    s3_proxy.rule(kind="ListObjectsV2", status=503, times=one.objects.location.tries)
     with pytest.raises(Condition):
         await one.tasks.repair(one.call("monitor"))
     s3_proxy.forget()

@@ -10,7 +10,7 @@ from runtime.call import Call
 from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.stores.s3.client.place import BucketPlace
+from runtime.stores.s3.client.location import BucketLocation
 from runtime.stores.s3.store import S3Store
 from tests.runtime.hand_world import Lines
 from tests.runtime.stores.s3.kit import OtherTime, TestWorld
@@ -33,7 +33,7 @@ async def test_every_word_of_the_engine(tmp_path: Path, bucket: Bucket) -> None:
         values = read([each for each in system.variables.values() if each.type in kinds], (), {}, {})
         world = TestWorld()
         log = Log("test", "DEBUG", world, Lines())
-        objects = OtherTime(BucketPlace(bucket=bucket.name, endpoint=bucket.endpoint, prefix="green/"))
+        objects = OtherTime(BucketLocation(bucket=bucket.name, endpoint=bucket.endpoint, prefix="green/"))
         lifecycle = system.lifecycles["plant"]
         plants: Any = S3Store(system, lifecycle, lifecycle.record, objects, world, Metrics(), values)
         given = {each: f"the {each}" for each in more}

@@ -17,7 +17,7 @@ from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import LeaseProof, LeaseSettlement
-from runtime.stores.s3.client.place import BucketPlace
+from runtime.stores.s3.client.location import BucketLocation
 from runtime.stores.s3.store import S3Store
 from tests.runtime.hand_world import Lines
 from tests.runtime.stores.s3.kit import OtherTime, TestWorld
@@ -51,7 +51,7 @@ class Garden:
         self.records: Any = importlib.import_module("generated.nursery.records")
         kinds = ("int", "number", "choice", "bool")
         values = read([each for each in system.variables.values() if each.type in kinds], (), {}, {})
-        place = BucketPlace(bucket=bucket.name, endpoint=bucket.endpoint, prefix="green/")
+        place = BucketLocation(bucket=bucket.name, endpoint=bucket.endpoint, prefix="green/")
         self.objects = OtherTime(place)
         given = (self.objects, self.world, Metrics(), values)
         self.plants: S3Store[Any] = S3Store(system, self.plant, self.plant.record, *given)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from runtime.stores.s3.client.errors import NotMatched
 from runtime.stores.s3.client.listings import ListedObject, Page
-from runtime.stores.s3.client.objects import BucketPlace, Found, Objects, WrittenObject
+from runtime.stores.s3.client.objects import BucketLocation, Found, Objects, WrittenObject
 
 _CHANGED = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -25,7 +25,7 @@ class MemoryObjects(Objects):
     """Objects by key. As with a server, others come to their turn while a request is under way."""
 
     def __init__(self) -> None:
-        super().__init__(BucketPlace(bucket="memory", endpoint="http://127.0.0.1:1", region="none"))
+        super().__init__(BucketLocation(bucket="memory", endpoint="http://127.0.0.1:1", region="none"))
         self._objects: dict[str, _Object] = {}
 
     def clear(self) -> None:

@@ -14,7 +14,7 @@ from runtime.transport.grpc.direct.http2.streams import Limits, Stream
 
 
 class ParsedHeaders(Protocol):
-    """What a client connection has to know of the headers of a response."""
+    """The headers of a response as far as a client connection needs them."""
 
     is_informational: bool
     """Whether the status is 1xx: the headers of the final response are still to come."""

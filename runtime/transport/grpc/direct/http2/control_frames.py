@@ -12,7 +12,7 @@ from runtime.transport.grpc.direct.http2.frames import ErrorCode, Http2Connectio
 from runtime.transport.grpc.direct.http2.streams import Stream
 
 _STREAMS_PER_FRAME = 8
-"""How many send windows are changed with as much work as another frame takes."""
+"""Number of changed send windows that costs as much as another frame."""
 
 
 class ControlFrames:

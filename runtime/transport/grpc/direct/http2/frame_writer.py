@@ -37,7 +37,7 @@ class FrameWriter:
         self.transport: asyncio.Transport
         self.is_paused = False
         self.sends = 0
-        """How often something was sent that a peer may answer with a PING or a WINDOW_UPDATE."""
+        """Number of sent frames that a peer may answer with a PING or a WINDOW_UPDATE."""
         self._data_bytes_sent = 0
         self.initial_send_window = frames.DEFAULT_WINDOW
         """The send window of streams that are opened from now on."""
@@ -145,7 +145,7 @@ class FrameWriter:
             self._loop.call_soon(self.flush)
 
     def _sendable_bytes(self, stream: Stream) -> int:
-        """How much data of a stream may be sent in one frame."""
+        """Most data of a stream in one frame."""
         return 0 if self.is_paused else min(self._send_window, stream.send_window, self.max_frame_bytes)
 
     def _buffer(self, stream: Stream, data: bytes, trailers: bytes | None) -> None:

@@ -45,8 +45,8 @@ _NEVER_INDEXED = {
     for index, (name, _) in enumerate(_STATIC_TABLE, 1)
     if name in (b"authorization", b"cookie", b"proxy-authorization")
 }
-"""How the literals of credentials begin: neither a decoder nor a proxy keeps them in a table, where somebody
-who can add entries could find out by their sizes what is in it (RFC 7541, 7.1.3)."""
+"""The prefixes of literals of credentials, which neither a decoder nor a proxy adds to a table: an attacker
+who can add entries could guess its content by their sizes (RFC 7541, 7.1.3)."""
 _INDEXED_RUN = re.compile(rb"[\x81-\xfe]*")
 """Indexed fields of one byte each."""
 EMPTY_TABLE_UPDATE = b"\x20"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from runtime.transport.grpc.direct.http2.streams import Limits
 
 _GRACE_S = 10.0
-"""How long a peer may take to send its connection preface, and to read what was sent before a close."""
+"""Timeout of the peer's connection preface, and of its reading what was sent before a close."""
 
 
 class Keepalive:

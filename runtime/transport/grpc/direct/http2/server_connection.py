@@ -23,10 +23,10 @@ from runtime.transport.grpc.direct.http2.streams import Application, HeadersT, L
 _WRONG_CONTENT_LENGTH = "content-length is not the length of the data"
 _DRAIN_PING = b"draining"
 _DRAIN_S = 2.0
-"""How long a client may take to acknowledge the first GOAWAY; then the second names the last stream."""
+"""Timeout of the acknowledgement of the first GOAWAY; then the second names the last stream."""
 _LINGER_S = 0.5
-"""How long a client may take to close a connection on which nothing is left to do after a GOAWAY. Some lose
-answers that they have not read yet where the server closes first."""
+"""Timeout of the close of a connection by the client after a GOAWAY, with no streams left. Some lose
+responses that they have not read yet where the server closes first."""
 _AGE_JITTER = 0.1
 """Clients that connected together, as after a restart, do not come back together."""
 _MAX_SKIPPED_RANGES = 64

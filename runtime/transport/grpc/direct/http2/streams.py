@@ -81,7 +81,7 @@ class Stream:
         self.send_buffer = b""
         """Data that flow control holds back."""
         self.sent_offset = 0
-        """How much of the send buffer has been sent."""
+        """Number of sent bytes of the send buffer."""
         self.trailers: bytes | None = None
         """The header block to send after the data; empty where the data ends the stream, None while more
         data may follow."""

@@ -11,7 +11,7 @@ from runtime.stores.contract import LeaseProof
 from runtime.stores.postgres import Database
 from runtime.stores.postgres.schema import migrations
 from runtime.stores.postgres.schema.migrations import migrate
-from runtime.stores.postgres.statements import statements
+from runtime.stores.postgres.statements import load_statements
 from tests.runtime.stores.postgres.kit import STATES, WORLD, Kit
 
 SYSTEM = "orchestrator"
@@ -66,14 +66,14 @@ async def shown(url: str, like: tuple[list[Any], list[Any]] | None = None) -> tu
 
 
 @pytest.mark.req("ORC-002", "ORC-051")
-@pytest.mark.parametrize("number", range(1, len(migrations.migrations(SYSTEM))))
+@pytest.mark.parametrize("number", range(1, len(migrations.list_migrations(SYSTEM))))
 async def test_rows_outlive_every_later_migration(
     fresh_url: str, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """They and their history are as they were, guarded as before, and go on in every way there is."""
-    every = migrations.migrations(SYSTEM)
+    every = migrations.list_migrations(SYSTEM)
     with monkeypatch.context() as past:
-        past.setattr(migrations, "migrations", lambda _: every[:number])
+        past.setattr(migrations, "list_migrations", lambda _: every[:number])
         database = Database(fresh_url)
         assert await migrate(database, SYSTEM) == [each.name for each in every[:number]]
         await database.close()
@@ -102,7 +102,7 @@ async def go_on(kit: Kit, keys: dict[int, list[str]]) -> None:
     assert await kit.settle(keys[RUNNING][1], RETRY, held, kit.call("worker"), is_final=True) == DEAD
     assert await kit.move_all(keys[RETRY], RETRY, QUEUED, kit.call("scheduler")) == 3
     known = ["DEAD 0", "SUCCESS 2", "new"]
-    submit = statements(SYSTEM, "job")["create_accept"].text
+    submit = load_statements(SYSTEM, "job")["create_accept"].text
     ids = WORLD.new_keys(3)
     said = await kit.sql.fetchval(submit, "api", ids, ["echo"] * 3, ["{}"] * 3, known)
     assert str(said[2]) == ids[2]

@@ -29,7 +29,7 @@ from runtime.stores.contract import LeaseProof
 from runtime.stores.postgres import Database
 from runtime.stores.postgres.schema import migrations
 from runtime.stores.postgres.schema.migrations import Migration, MigrationError, migrate
-from runtime.stores.postgres.statements import Statement, parsed
+from runtime.stores.postgres.statements import Statement, parse_statements
 from tests.runtime.stores.postgres.kit import WORLD, Kit, arguments
 
 ROOT = Path(__file__).parents[5]
@@ -90,7 +90,7 @@ async def test_migrations_lead_to_the_schema(fresh_url: str, spec: Spec) -> None
     """A database that went through all of them has the same catalogue as one made from schema.sql."""
     database = Database(fresh_url)
     applied = await migrate(database, SYSTEM)
-    assert applied == [each.name for each in migrations.migrations(SYSTEM)]
+    assert applied == [each.name for each in migrations.list_migrations(SYSTEM)]
     assert applied[0] == "0001_initial.sql"
     await database.close()
     migrated = await catalogue(fresh_url)
@@ -98,7 +98,7 @@ async def test_migrations_lead_to_the_schema(fresh_url: str, spec: Spec) -> None
 
 
 def test_the_last_migration_leads_to_the_spec_as_it_is(spec: Spec) -> None:
-    (*_, last) = migrations.migrations(SYSTEM)
+    (*_, last) = migrations.list_migrations(SYSTEM)
     assert derived.compute_schema_digest(spec) in last.text.partition("\n")[0]
 
 
@@ -106,7 +106,7 @@ def test_the_last_migration_leads_to_the_spec_as_it_is(spec: Spec) -> None:
 async def test_processes_that_start_together_migrate_once(fresh_url: str) -> None:
     databases = [Database(fresh_url) for _ in range(6)]
     applied = await asyncio.gather(*(migrate(each, SYSTEM) for each in databases))
-    assert sorted(map(len, applied)) == [0, 0, 0, 0, 0, len(migrations.migrations(SYSTEM))]
+    assert sorted(map(len, applied)) == [0, 0, 0, 0, 0, len(migrations.list_migrations(SYSTEM))]
     assert await migrate(databases[0], SYSTEM) == []
     for each in databases:
         await each.close()
@@ -143,7 +143,7 @@ async def test_the_table_is_what_the_requirements_say(kit: Kit) -> None:
 async def test_what_was_applied_is_never_edited(fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(fresh_url)
     known = [Migration(1, "0001_a.sql", "CREATE TABLE a ()"), Migration(3, "0003_c.sql", "CREATE TABLE c ()")]
-    monkeypatch.setattr(migrations, "migrations", lambda _: known)
+    monkeypatch.setattr(migrations, "list_migrations", lambda _: known)
     assert await migrate(database, "any") == ["0001_a.sql", "0003_c.sql"]
     known[0] = Migration(1, "0001_a.sql", "CREATE TABLE other ()")
     with pytest.raises(MigrationError, match="never edited"):
@@ -159,7 +159,7 @@ async def test_what_was_applied_is_never_edited(fresh_url: str, monkeypatch: pyt
 async def test_a_migration_that_fails_leaves_nothing(fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(fresh_url)
     known = [Migration(1, "0001_a.sql", "CREATE TABLE a ()"), Migration(2, "0002_b.sql", "CREATE TABLE a ()")]
-    monkeypatch.setattr(migrations, "migrations", lambda _: known)
+    monkeypatch.setattr(migrations, "list_migrations", lambda _: known)
     with pytest.raises(MigrationError, match="0002_b"):
         await migrate(database, "any")
     known.pop()
@@ -262,7 +262,7 @@ async def test_the_old_release_works_on_the_new_schema(fresh_url: str, spec: Spe
     await of_schema(fresh_url, old)
     await execute(fresh_url, *derived.derive_migration(old, spec)[0])
     entity = KeptEntity(old, "job", old.lifecycle.entities["job"])
-    known = parsed("\n".join(postgres_files.statements(old, entity)))
+    known = parse_statements("\n".join(postgres_files.statements(old, entity)))
     connection: asyncpg.Connection[Any] = await asyncpg.connect(fresh_url)
 
     async def run(statement: str, **given: Any) -> list[Any]:

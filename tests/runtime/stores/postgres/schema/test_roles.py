@@ -18,9 +18,9 @@ from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.stores.contract import LeaseProof
 from runtime.stores.postgres import Database
 from runtime.stores.postgres.database import PostgresUnavailable
-from runtime.stores.postgres.schema.migrations import MigrationError, migrate, migrations
+from runtime.stores.postgres.schema.migrations import MigrationError, list_migrations, migrate
 from runtime.stores.postgres.schema.roles import prepare
-from runtime.stores.postgres.statements import statements
+from runtime.stores.postgres.statements import load_statements
 from tests.runtime.stores.postgres.kit import Kit, settlement
 from tests.support.eventually import eventually
 
@@ -51,7 +51,7 @@ FORGING = (
 async def service(server: EmbeddedPostgres, fresh_url: str) -> AsyncIterator[Kit]:
     """A store of the service's role on a database that the owner has prepared."""
     url = server.service_url_of(fresh_url.rpartition("/")[2])
-    assert await prepare(fresh_url, url, SYSTEM) == [each.name for each in migrations(SYSTEM)]
+    assert await prepare(fresh_url, url, SYSTEM) == [each.name for each in list_migrations(SYSTEM)]
     kit = await Kit(url).open()
     yield kit
     await kit.close()
@@ -82,7 +82,7 @@ async def test_the_service_does_its_work(service: Kit) -> None:
     settling = settlement(taken.job_id, LeaseProof("v", taken.attempt), SUCCESS, {"result": None})
     _, outcomes = await service.store.exchange("v", [settling], 0, service.call("worker"))
     assert outcomes == [SUCCESS]
-    statement = statements("orchestrator", "job")["create_accept"]
+    statement = load_statements("orchestrator", "job")["create_accept"]
     given = service.intent()
     row = ("api", [given.job_id], ["echo"], ["{}"], [given.idempotency_key])
     assert await service.sql.fetchval(statement.text, *row) is None

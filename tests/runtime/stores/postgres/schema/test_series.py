@@ -8,7 +8,7 @@ import pytest
 from generated.priority.system import SYSTEM
 from runtime.launch.embedded.postgres import EmbeddedPostgres
 from runtime.stores.postgres.__main__ import main
-from runtime.stores.postgres.schema.migrations import migrations
+from runtime.stores.postgres.schema.migrations import list_migrations
 from runtime.stores.postgres.schema.roles import prepare
 from runtime.stores.postgres.schema.series import list_databases
 
@@ -18,13 +18,13 @@ MOVED = "priority/postgres"
 async def test_each_is_applied_by_itself(server: EmbeddedPostgres, fresh_url: str) -> None:
     url = server.service_url_of(fresh_url.rpartition("/")[2])
     for series in ("priority", MOVED):
-        assert await prepare(fresh_url, url, series) == [each.name for each in migrations(series)]
+        assert await prepare(fresh_url, url, series) == [each.name for each in list_migrations(series)]
         assert await prepare(fresh_url, url, series) == []
     connection = await asyncpg.connect(url)
     try:
         applied = await connection.fetch("SELECT system, count(*) FROM charter_migrations GROUP BY 1")
         assert {row[0]: row[1] for row in applied} == {
-            series: len(migrations(series)) for series in ("priority", MOVED)
+            series: len(list_migrations(series)) for series in ("priority", MOVED)
         }
         for table in ("task_changes", "ended_tasks", "tasks", "task_history", "workers"):
             assert await connection.fetchval(f"SELECT count(*) FROM {table}") == 0

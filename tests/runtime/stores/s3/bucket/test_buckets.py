@@ -13,11 +13,11 @@ import pytest
 
 from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.node.systems import load_system
-from runtime.stores.s3.bucket.bucket_settings import is_versioned, let_everyone_read, set_up
-from runtime.stores.s3.bucket.probe import examine, unfit
+from runtime.stores.s3.bucket.bucket_settings import allow_anonymous_reads, is_versioned, set_up
+from runtime.stores.s3.bucket.probe import examine, find_write_problem
 from runtime.stores.s3.client.errors import ObjectError, Refused
-from runtime.stores.s3.client.objects import BucketPlace, Objects
-from runtime.stores.s3.client.place import Names
+from runtime.stores.s3.client.location import Names
+from runtime.stores.s3.client.objects import BucketLocation, Objects
 from tests.support.s3.fixtures import Bucket
 from tests.support.s3.proxy import S3Proxy
 
@@ -26,7 +26,7 @@ LIFECYCLES = load_system("objectqueue").lifecycles.values()
 
 @pytest.fixture
 async def through(bucket: Bucket, s3_proxy: S3Proxy) -> Any:
-    made = Objects(bucket.through(s3_proxy).place)
+    made = Objects(bucket.through(s3_proxy).location)
     yield made
     await made.close()
 
@@ -34,10 +34,10 @@ async def through(bucket: Bucket, s3_proxy: S3Proxy) -> Any:
 @pytest.mark.req("OQ-218", "OQ-219")
 async def test_a_bucket_is_made_ready(s3_server: EmbeddedSeaweedfs, s3_raw: Any, s3_key: None) -> None:
     """Made where it is missing, with versions, and open to pages of other origins; also a second time."""
-    objects = Objects(BucketPlace(bucket="made-ready", endpoint=s3_server.url, prefix="q1/"))
+    objects = Objects(BucketLocation(bucket="made-ready", endpoint=s3_server.url, prefix="q1/"))
     first = await set_up(objects, LIFECYCLES, {"QO_ARCHIVE_DAYS": 30})
     again = await set_up(objects, LIFECYCLES, {"QO_ARCHIVE_DAYS": 7})
-    assert "The bucket made-ready is made." in first and "The bucket made-ready is there." in again
+    assert "The bucket made-ready is created." in first and "The bucket made-ready is there." in again
     assert s3_raw.get_bucket_versioning(Bucket="made-ready")["Status"] == "Enabled"
     assert await is_versioned(objects)
     [rule] = s3_raw.get_bucket_cors(Bucket="made-ready")["CORSRules"]
@@ -68,7 +68,7 @@ async def test_what_is_no_store_is_told(s3_key: None, told: bytes) -> None:
     async with server:
         port = server.sockets[0].getsockname()[1]
         url = f"http://127.0.0.1:{port}"
-        objects = Objects(BucketPlace(bucket="some", endpoint=url, names=Names(endpoint="NURSERY_STORE")))
+        objects = Objects(BucketLocation(bucket="some", endpoint=url, names=Names(endpoint="NURSERY_STORE")))
         for asked in (is_versioned(objects), objects.page("", most=1)):
             with pytest.raises(Refused, match=r"no S3 store \(.*\): check NURSERY_STORE\."):
                 await asked
@@ -81,7 +81,7 @@ async def test_what_is_no_store_is_told(s3_key: None, told: bytes) -> None:
 
 async def test_a_store_at_another_path_is_told(bucket: Bucket) -> None:
     """What is wanted as a bucket is an object of another one there, and there is no such object."""
-    objects = Objects(replace(bucket.place, bucket="tasks", endpoint=f"{bucket.endpoint}/{bucket.name}"))
+    objects = Objects(replace(bucket.location, bucket="tasks", endpoint=f"{bucket.endpoint}/{bucket.name}"))
     with pytest.raises(Refused, match="no S3 store"):
         await is_versioned(objects)
     await objects.close()
@@ -111,7 +111,7 @@ async def test_a_bucket_removes_what_is_out_of_use(bucket: Bucket, objects: Obje
         assert found["mine"]["Expiration"] == {"Days": 3}
         assert len(found) == 8
     assert "charter:tasks/:archived" not in await rules()
-    other = Objects(BucketPlace(bucket=bucket.name, endpoint=bucket.endpoint, prefix="q2/"))
+    other = Objects(BucketLocation(bucket=bucket.name, endpoint=bucket.endpoint, prefix="q2/"))
     await set_up(other, LIFECYCLES, {})
     await other.close()
     assert len(await rules()) == 11
@@ -134,7 +134,7 @@ async def test_settings_that_are_cut_off_are_read_again(
     )
     s3_proxy.rule(kind=kind, truncate=0)
     await set_up(through, LIFECYCLES, {})
-    await let_everyone_read(through, "ui/")
+    await allow_anonymous_reads(through, "ui/")
     assert len(s3_proxy.asked(kind)) == 2
     rules = bucket.raw.get_bucket_lifecycle_configuration(**name)["Rules"]
     origins = bucket.raw.get_bucket_cors(**name)["CORSRules"]
@@ -176,7 +176,7 @@ async def test_one_folder_is_open_to_everybody(bucket: Bucket, objects: Objects,
     for key in ("ui/index.html", "tasks/0/x.json"):
         await objects.put(key, b"here")
     for _ in range(2):
-        assert "Everybody can read ui/" in await let_everyone_read(objects, "ui/")
+        assert "ui/ is readable without a key" in await allow_anonymous_reads(objects, "ui/")
     with urllib.request.urlopen(f"{bucket.endpoint}/{bucket.name}/ui/index.html") as told:
         assert (told.read(), told.headers["Content-Type"]) == (b"here", "text/html")
     for key in ("tasks/0/x.json", "?list-type=2"):
@@ -185,9 +185,9 @@ async def test_one_folder_is_open_to_everybody(bucket: Bucket, objects: Objects,
         refused.value.close()
     told = json.loads(bucket.raw.get_bucket_policy(Bucket=bucket.name)["Policy"])
     assert len(told["Statement"]) == 2
-    through = Objects(bucket.through(s3_proxy).place)
+    through = Objects(bucket.through(s3_proxy).location)
     s3_proxy.rule(kind="PutBucketPolicy", status=403)
-    assert "Nobody can read ui/ without a key" in await let_everyone_read(through, "ui/")
+    assert "ui/ stays unreadable without a key" in await allow_anonymous_reads(through, "ui/")
     await through.close()
 
 
@@ -213,7 +213,7 @@ async def test_a_good_store_passes_with_nothing_special(through: Objects, s3_pro
     """Every operation is one that all stores have; what was written to try is gone."""
     found = await examine(through, racers=2)
     assert [each.name for each in found if not each.ok] == []
-    assert await unfit(through) is None
+    assert await find_write_problem(through) is None
     assert (await through.page("", most=5)).entries == []
     await set_up(through, LIFECYCLES, {})
     assert {each.kind for each in s3_proxy.seen} == {
@@ -239,7 +239,7 @@ async def test_a_store_that_ignores_conditions_is_found_out(
     header: str, words: str, through: Objects, s3_proxy: S3Proxy
 ) -> None:
     s3_proxy.rule(kind="PutObject", having=header, strip=(header,), times=None)
-    problem = await unfit(through)
+    problem = await find_write_problem(through)
     assert problem is not None and words in problem and "work would be done twice" in problem
     found = {each.name: each for each in await examine(through, racers=2)}
     assert not found["race"].ok and "succeeded" in found["race"].reason
@@ -252,7 +252,7 @@ async def test_conditions_that_hold_for_one_at_a_time_only_are_found_out(
 ) -> None:
     """The first stale writer is refused; of those that write at once two succeed."""
     s3_proxy.rule(kind="PutObject", key="race", having="if-match", strip=("if-match",), times=None)
-    problem = await unfit(through)
+    problem = await find_write_problem(through)
     assert problem is not None and "of 2 that replaced an object at once 2 succeeded" in problem
 
 
@@ -266,7 +266,7 @@ async def test_what_else_is_wrong_is_told_by_name(
     assert not found["clock"].ok and "behind the store, and 2 s are allowed" in found["clock"].reason
     assert found["conditional delete"].ok and "not offered" in found["conditional delete"].reason
     assert not found["versions"].ok and "may not do this" in found["versions"].reason
-    away = Objects(BucketPlace(bucket=bucket.name, endpoint="http://127.0.0.1:1", tries=1))
+    away = Objects(BucketLocation(bucket=bucket.name, endpoint="http://127.0.0.1:1", tries=1))
     [only] = await examine(away)
     assert not only.ok and "connection refused" in only.reason
     await away.close()

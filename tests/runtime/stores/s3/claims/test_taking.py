@@ -146,7 +146,7 @@ async def test_an_outcome_in_doubt_is_recognised_when_the_store_is_back(
     task = await one.submit()
     [taken] = await one.take()
     s3_proxy.rule(kind="PutObject", key="tasks/.*", drop=True)
-    s3_proxy.rule(kind="GetObject", key="tasks/.*", status=503, times=one.objects.place.tries)
+    s3_proxy.rule(kind="GetObject", key="tasks/.*", status=503, times=one.objects.location.tries)
     outcome = await one.settle(taken, "complete", output="1")
     assert isinstance(outcome, Condition) and outcome.grpc == "UNAVAILABLE"
     assert await one.settle(taken, "complete", output="1") == one.states["COMPLETED"]

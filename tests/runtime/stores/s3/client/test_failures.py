@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.stores.s3.bucket.bucket_settings import is_versioned, let_everyone_read
+from runtime.stores.s3.bucket.bucket_settings import allow_anonymous_reads, is_versioned
 from runtime.stores.s3.client.errors import Away, NotMatched, Refused, Unsure
-from runtime.stores.s3.client.objects import BucketPlace, Objects
+from runtime.stores.s3.client.objects import BucketLocation, Objects
 from tests.runtime.stores.s3.kit import ask
 from tests.support.s3.fixtures import Bucket, raw_client
 from tests.support.s3.proxy import S3Proxy
@@ -26,7 +26,7 @@ PATIENCE_S = 2.0
 
 @pytest.fixture
 async def through(bucket: Bucket, s3_proxy: S3Proxy) -> Any:
-    made = Objects(replace(bucket.through(s3_proxy).place, timeout_s=60.0))
+    made = Objects(replace(bucket.through(s3_proxy).location, timeout_s=60.0))
     yield made
     await made.close()
 
@@ -34,8 +34,8 @@ async def through(bucket: Bucket, s3_proxy: S3Proxy) -> Any:
 @asynccontextmanager
 async def asking(through: Objects, harm: Mapping[str, Any]) -> AsyncIterator[Objects]:
     """A client that waits as long as the harm allows it to."""
-    patience_s = PATIENCE_S if "delay_s" in harm else through.place.timeout_s
-    async with closing(Objects(replace(through.place, timeout_s=patience_s))) as made:
+    patience_s = PATIENCE_S if "delay_s" in harm else through.location.timeout_s
+    async with closing(Objects(replace(through.location, timeout_s=patience_s))) as made:
         yield made
 
 
@@ -146,7 +146,7 @@ async def test_a_guarded_write_that_was_not_sent_is_sent(
         refused.set()
         await pause(seconds)
 
-    async with closing(Objects(replace(through.place, tries=30))) as patient:
+    async with closing(Objects(replace(through.location, tries=30))) as patient:
         with monkeypatch.context() as patched:
             patched.setattr("asyncio.sleep", note_pause)
             writing = asyncio.create_task(patient.create("one", b"1"))
@@ -167,7 +167,7 @@ async def test_repetition_has_an_end_and_pauses(
     s3_proxy.rule(kind="ListObjectsV2", status=503, times=None)
     seen = set[int]()
     for _ in range(2):
-        async with closing(Objects(through.place)) as client:
+        async with closing(Objects(through.location)) as client:
             s3_proxy.seen.clear()
             with pytest.raises(Away, match=r"^The store answers 503 SlowDown\.$"):
                 await client.get("there")
@@ -181,7 +181,7 @@ async def test_repetition_has_an_end_and_pauses(
     async def sleep(seconds: float) -> None:
         wanted.append(seconds)
 
-    async with closing(Objects(replace(through.place, tries=12))) as patient:
+    async with closing(Objects(replace(through.location, tries=12))) as patient:
         with monkeypatch.context() as patched, pytest.raises(Away):
             patched.setattr("asyncio.sleep", sleep)
             await patient.page("", most=1)
@@ -225,7 +225,7 @@ async def test_a_permission_that_is_missing_has_its_name(through: Objects, s3_pr
         (through.page("", most=1), "s3:ListBucket"),
         (anext(through.versions("a")), "s3:ListBucketVersions"),
         (is_versioned(through), "s3:GetBucketVersioning"),
-        (let_everyone_read(through, "ui/"), "s3:GetBucketPolicy"),
+        (allow_anonymous_reads(through, "ui/"), "s3:GetBucketPolicy"),
         (through.delete("a", '"b"'), "s3:DeleteObject"),
         (through.api.call("get_bucket_cors"), "s3:GetBucketCORS"),
         (through.api.call("put_bucket_cors", CORSConfiguration={"CORSRules": []}), "s3:PutBucketCORS"),
@@ -267,7 +267,7 @@ async def test_wrong_settings_are_told_in_a_line(
     for name, value in variables.items():
         monkeypatch.delenv(name) if value is None else monkeypatch.setenv(name, value)
     with pytest.raises((Refused, Away)) as told:
-        async with closing(Objects(replace(bucket.place, tries=2, **changes))) as objects:
+        async with closing(Objects(replace(bucket.location, tries=2, **changes))) as objects:
             await objects.get("a")
     assert words in str(told.value)
     assert "\n" not in str(told.value)
@@ -279,12 +279,12 @@ async def test_a_server_that_is_killed_and_started_again_is_found_again(own_s3: 
     raw = raw_client(own_s3)
     raw.create_bucket(Bucket="kept")
     raw.close()
-    objects = Objects(BucketPlace(bucket="kept", endpoint=own_s3.url, tries=30))
+    objects = Objects(BucketLocation(bucket="kept", endpoint=own_s3.url, tries=30))
     for number in range(50):
         await objects.create(f"kept/{number:02}", b"%d" % number)
     etag = (await objects.put("last", b"1")).etag
     await asyncio.to_thread(own_s3.kill)
-    async with closing(Objects(replace(objects.place, tries=1))) as hasty:
+    async with closing(Objects(replace(objects.location, tries=1))) as hasty:
         with pytest.raises(Away):
             await hasty.get("last")
     asked = asyncio.create_task(objects.get("last"))
@@ -327,7 +327,7 @@ async def test_a_caller_that_gives_up_leaves_nothing_behind(through: Objects, s3
 
 
 async def test_no_more_connections_than_allowed(bucket: Bucket, s3_proxy: S3Proxy) -> None:
-    objects = Objects(replace(bucket.through(s3_proxy).place, connections=3))
+    objects = Objects(replace(bucket.through(s3_proxy).location, connections=3))
     s3_proxy.rule(kind="GetObject", delay_s=0.02, times=None)
     began = time.monotonic()
     await asyncio.gather(*(objects.get(f"{number}") for number in range(12)))

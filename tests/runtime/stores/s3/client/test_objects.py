@@ -9,7 +9,7 @@ import pytest
 
 from runtime.stores.s3.client.errors import Gone, NotMatched, Unsure
 from runtime.stores.s3.client.kinds import _of_ending
-from runtime.stores.s3.client.objects import BucketPlace, Objects, WrittenObject
+from runtime.stores.s3.client.objects import BucketLocation, Objects, WrittenObject
 from tests.support.chaos import Chaos
 from tests.support.deep import DEEP
 from tests.support.s3.fixtures import Bucket
@@ -45,7 +45,7 @@ async def test_what_is_written_is_seen_at_once(objects: Objects) -> None:
 @pytest.mark.req("OQ-014")
 async def test_an_object_is_created_once(bucket: Bucket, s3_proxy: S3Proxy, objects: Objects) -> None:
     """The request says `If-None-Match: *`; the second one leaves the object as it is."""
-    through = Objects(bucket.through(s3_proxy).place)
+    through = Objects(bucket.through(s3_proxy).location)
     first = await through.create("one.json", b"first", {"kind": "a b", "x": "1"})
     with pytest.raises(NotMatched):
         await through.create("one.json", b"second")
@@ -63,7 +63,7 @@ async def test_an_object_is_created_once(bucket: Bucket, s3_proxy: S3Proxy, obje
 @pytest.mark.req("OQ-015", "OQ-024")
 async def test_only_what_is_as_it_was_is_replaced(bucket: Bucket, s3_proxy: S3Proxy) -> None:
     """The request has the ETag of the read as it came, quotes included."""
-    objects = Objects(bucket.through(s3_proxy).place)
+    objects = Objects(bucket.through(s3_proxy).location)
     await objects.create("one", b"1")
     found = await objects.get("one")
     assert found is not None and found.etag.startswith('"') and found.etag.endswith('"')
@@ -82,7 +82,7 @@ async def test_what_is_missing_is_not_replaced(bucket: Bucket, s3_proxy: S3Proxy
     with pytest.raises(NotMatched):
         await objects.replace("never", b"1", '"0"')
     assert await objects.get("never") is None
-    through = Objects(bucket.through(s3_proxy).place)
+    through = Objects(bucket.through(s3_proxy).location)
     s3_proxy.rule(kind="PutObject", status=404)
     with pytest.raises(Gone):
         await through.replace("never", b"1", '"0"')
@@ -125,7 +125,7 @@ async def test_of_many_writers_one_succeeds(objects: Objects, chaos: Chaos) -> N
 @pytest.mark.req("OQ-020")
 async def test_every_version_is_listed(bucket: Bucket, s3_proxy: S3Proxy) -> None:
     """Newest first, over all pages, of this key alone, and without the marks that deletions leave."""
-    objects = Objects(bucket.through(s3_proxy).place)
+    objects = Objects(bucket.through(s3_proxy).location)
     etag = (await objects.create("a/1.json", b"0")).etag
     for number in range(1, 5):
         etag = (await objects.replace("a/1.json", b"%d" % number, etag)).etag
@@ -153,7 +153,7 @@ async def test_versions_come_from_more_than_one_page(objects: Objects) -> None:
 
 @pytest.mark.req("OQ-021")
 async def test_a_listing_has_as_many_pages_as_it_needs(bucket: Bucket, s3_proxy: S3Proxy) -> None:
-    objects = Objects(bucket.through(s3_proxy).place)
+    objects = Objects(bucket.through(s3_proxy).location)
     names = [f"listed/{number:02} +ü&'/{number:02}" for number in range(50)]
     await asyncio.gather(*(objects.put(name, b"") for name in (*names, "listee", "listef/x")))
     seen, token, pages = list[str](), None, 0
@@ -184,7 +184,7 @@ async def test_a_deletion_has_a_condition_where_the_store_knows_it(
     assert await objects.delete("one", etag)
     assert await objects.get("one") is None
     assert await objects.delete("never")
-    through = Objects(bucket.through(s3_proxy).place)
+    through = Objects(bucket.through(s3_proxy).location)
     s3_proxy.rule(kind="DeleteObject", having="if-match", status=501, times=None)
     for name in ("two", "three"):
         await through.create(name, b"1")
@@ -202,7 +202,7 @@ async def test_a_deletion_has_a_condition_where_the_store_knows_it(
 async def test_etags_mean_nothing_but_themselves(bucket: Bucket, s3_proxy: S3Proxy) -> None:
     """Every ETag is another text than the store's own, and all goes on as before."""
     s3_proxy.rewrites_etags = True
-    objects = Objects(bucket.through(s3_proxy).place)
+    objects = Objects(bucket.through(s3_proxy).location)
     first = await objects.create("one", b"1")
     assert first.etag.endswith('-opaque"')
     assert (await objects.page("", most=5)).entries[0].etag == first.etag
@@ -218,7 +218,7 @@ async def test_etags_mean_nothing_but_themselves(bucket: Bucket, s3_proxy: S3Pro
 async def test_a_prefix_is_never_seen(bucket: Bucket) -> None:
     """Two queues in one bucket do not know of each other."""
     one, two = (
-        Objects(BucketPlace(bucket=bucket.name, endpoint=bucket.endpoint, prefix=prefix))
+        Objects(BucketLocation(bucket=bucket.name, endpoint=bucket.endpoint, prefix=prefix))
         for prefix in ("q1/", "q2/")
     )
     await one.create("a/1", b"one")
@@ -241,7 +241,7 @@ async def test_large_bodies_pass_whole(objects: Objects) -> None:
 
 async def test_an_answer_that_says_nothing_is_no_answer(bucket: Bucket, s3_proxy: S3Proxy) -> None:
     """A write without an ETag may have been done; whoever asked has to look."""
-    objects = Objects(bucket.through(s3_proxy).place)
+    objects = Objects(bucket.through(s3_proxy).location)
     s3_proxy.rule(kind="PutObject", strip_answer=("etag",))
     with pytest.raises(Unsure):
         await objects.create("one", b"1")

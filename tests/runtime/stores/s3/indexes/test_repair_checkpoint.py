@@ -121,7 +121,7 @@ async def test_one_lost_entry_is_back_after_the_next_repair(process: Make, s3_pr
     worker.world.ahead_ms = one.world.ahead_ms
     if lost.shard != kept.shard:
         # Then its own part has another last one.
-        one.raw_put(MARK, Checkpoint(*_times(one), (one.keys(f"ready/{kept.shard}/")[0],)).body())
+        one.raw_put(MARK, Checkpoint(*_times(one), (one.keys(f"ready/{kept.shard}/")[0],)).encode())
     found = await looks(s3_proxy, worker)
     assert found["GetObject tasks"] == 0 and found["GetObject ready"] == 2
     await swept(one, 1)
@@ -143,7 +143,7 @@ async def test_one_that_had_no_entry_makes_a_worker_look_for_more(process: Make,
         [second] = [each for each in lines if other.id in each.key]
     lose(one)
     began = second.changed + timedelta(seconds=60)
-    one.raw_put(MARK, Checkpoint(began, began + timedelta(seconds=300), ()).body())
+    one.raw_put(MARK, Checkpoint(began, began + timedelta(seconds=300), ()).encode())
     worker = process(s3_proxy)
     worker.world.ahead_ms = 75_000
     assert [each.id for each in await worker.take(free=2)] == [other.id]
@@ -167,7 +167,7 @@ async def test_without_a_mark_that_holds_everything_is_read(
     await swept(one)
     lose(one)
     # Nothing but what is tried here shall tell that something is lost.
-    one.raw_put(MARK, Checkpoint(*_times(one), ()).body())
+    one.raw_put(MARK, Checkpoint(*_times(one), ()).encode())
     worker = process(s3_proxy)
     worker.world.ahead_ms = one.world.ahead_ms
     assert await worker.take() == []
@@ -221,7 +221,7 @@ async def test_what_a_repair_could_not_read_it_does_not_vouch_for(process: Make,
         mark = await swept(one)
         assert mark["unread"] == [where]
     lose(one)
-    one.raw_put(MARK, Checkpoint(*_times(one), (), frozenset(mark["unread"])).body())
+    one.raw_put(MARK, Checkpoint(*_times(one), (), frozenset(mark["unread"])).encode())
     one.raw_put(where, body)
     worker = process(s3_proxy)
     worker.world.ahead_ms = one.world.ahead_ms
@@ -240,7 +240,7 @@ async def test_a_mark_never_goes_back_in_time(process: Make, s3_proxy: S3Proxy) 
     early, late = RepairPass(one.tasks._context), RepairPass(other.tasks._context)
     other.world.ahead_ms = 3_000
     for each in (early, late):
-        each.heard()
+        each.note_response()
     await late.write_checkpoint(300)
     known = one.raw(MARK)
     await early.write_checkpoint(300)
@@ -249,12 +249,12 @@ async def test_a_mark_never_goes_back_in_time(process: Make, s3_proxy: S3Proxy) 
     s3_proxy.rule(kind="PutObject", key=MARK, status=412, times=1)
     one.world.ahead_ms = 4_000
     again = RepairPass(one.tasks._context)
-    again.heard()
+    again.note_response()
     await again.write_checkpoint(300)
     assert one.raw(MARK)["began"] > known["began"]
     one.world.ahead_ms = -60_000
     back = RepairPass(one.tasks._context)
-    back.heard()
+    back.note_response()
     await back.write_checkpoint(300)
     assert one.raw(MARK)["began"] < known["began"]
 
@@ -263,7 +263,7 @@ async def test_a_clock_that_is_set_during_a_repair_leaves_no_mark(process: Make)
     for ahead_ms in (-6_000, 6_000):
         one = process()
         looked = RepairPass(one.tasks._context)
-        looked.heard()
+        looked.note_response()
         one.world.ahead_ms = ahead_ms
         await looked.write_checkpoint(300)
         assert one.keys("sweeps/") == []
@@ -303,7 +303,7 @@ def test_a_mark_is_fresh_for_some_repairs_and_an_hour_at_most() -> None:
     often = Checkpoint(began, began + timedelta(seconds=300), ("ready/0/1/a",), frozenset({"tasks/0/b"}))
     rarely = Checkpoint(began, began + timedelta(days=1), ())
     for mark, most in ((often, 900), (rarely, 3600)):
-        known = parse_checkpoint(mark.body())
+        known = parse_checkpoint(mark.encode())
         assert known == mark
         assert [known.is_fresh(began + timedelta(seconds=each)) for each in (-6, 0, most, most + 1)] == [
             False,
