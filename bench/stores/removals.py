@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
 from typing import Any
 
 from msgspec.structs import replace
+
+from runtime.stores.redis.connection.client import compute_digest
 
 Remove = Callable[[Any], Awaitable[None]]
 
@@ -23,11 +24,21 @@ async def _of_postgres(store: Any) -> None:
 
 
 async def _of_redis(store: Any) -> None:
-    """The function of the scripts that notes a line returns at once."""
-    begin = "function M.note_history(entity, edge, actor, given, owner)"
-    for name, (text, _) in store._script.texts.items():
-        changed = text.replace(begin, f"{begin} do return end")
-        store._script.texts[name] = (changed, hashlib.sha1(changed.encode()).hexdigest())
+    store._scripts = _WithoutHistory(store._scripts)
+
+
+class _WithoutHistory(dict[str, tuple[str, str]]):
+    """Scripts in which the function that notes a line of history returns at once."""
+
+    def __init__(self, scripts: Mapping[str, tuple[str, str]]) -> None:
+        super().__init__()
+        self._scripts = scripts
+
+    def __missing__(self, operation: str) -> tuple[str, str]:
+        begin = "function M.note_history(entity, edge, actor, given, owner)"
+        text = self._scripts[operation][0].replace(begin, f"{begin} do return end")
+        found = self[operation] = text, compute_digest(text)
+        return found
 
 
 async def _of_s3(store: Any) -> None:

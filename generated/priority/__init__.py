@@ -1,4 +1,4 @@
 """Priority task queue: everything that is generated from spec/priority.
 
-Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 """

@@ -1,6 +1,6 @@
 """Deployments of priority: the components, command, listeners and healthcheck of each node.
 
-Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

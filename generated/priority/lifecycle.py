@@ -1,6 +1,6 @@
 """Lifecycles of priority: the states and edges of each entity, and who may drive each edge.
 
-Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -533,9 +533,26 @@ WORKER_LOSE: Final = Transition(
             after="WORKER_DEAD_SECONDS",
         ),
     ),
-    others=frozenset({DRAINING}),
 )
 """It was not heard of for too long."""
+
+WORKER_LOSE_DRAINING: Final = Transition(
+    name="lose_draining",
+    source=DRAINING,
+    target=DEAD,
+    actors=frozenset(("detector",)),
+    via=None,
+    stamps=("updated_at",),
+    dues=(
+        Due(
+            at="last_heartbeat",
+            by="detector",
+            every="WORKER_CHECK_INTERVAL_SECONDS",
+            after="WORKER_DEAD_SECONDS",
+        ),
+    ),
+)
+"""It was not heard of for too long while it drained."""
 
 WORKER_BEAT: Final = Update(
     name="beat",
@@ -565,7 +582,7 @@ WORKER: Final = Lifecycle(
             (ACTIVE, DRAINING): WORKER_DRAIN,
             (DRAINING, ACTIVE): WORKER_RESUME,
             (ACTIVE, DEAD): WORKER_LOSE,
-            (DRAINING, DEAD): WORKER_LOSE,
+            (DRAINING, DEAD): WORKER_LOSE_DRAINING,
         }
     ),
     holders=frozenset(("manager", "detector")),

@@ -1,6 +1,6 @@
 """Messages and enums of all proto files of priority.
 
-Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 """
 
 from generated.priority_internal_pb2 import (

@@ -1,6 +1,6 @@
 """Metrics of priority, over all processes.
 
-Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ MEASURED: Final[tuple[Measured, ...]] = (
         "counter",
         "Workers that were given up because they were not heard of.",
         "worker",
-        Counts("metrics", (), ((),), (), None, None, {"lose": ()}),
+        Counts("metrics", (), ((),), (), None, None, {"lose": (), "lose_draining": ()}),
     ),
     Measured(
         "tasks_failed_total",

@@ -1,6 +1,6 @@
 """Request validation of priority: `check_…` lists violations, `settle_…` normalises a valid request.
 
-Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

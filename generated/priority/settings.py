@@ -1,6 +1,6 @@
 """Environment of priority: its variables, and the settings that each component reads from them.
 
-Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Storage of priority by the engines that deployments name, beside the layouts in its lifecycles.
 
-Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

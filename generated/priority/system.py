@@ -1,6 +1,6 @@
 """All tables of priority for the engine.
 
-Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="0e52ce32bb55720187f80b2849723809db17ff45b79d9e2dca4814051442a4bb",
+    digest="5fb02a1f146da16db1f9223ed3dca11f2e2c695c1bcbe11ef92e6fd48c317067",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

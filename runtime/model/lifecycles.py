@@ -34,7 +34,7 @@ class Backoff(Struct, frozen=True):
     jitter: Amount | None = None
     """The jitter, as a fraction of the backoff."""
     kind: str = "exponential"
-    """How it grows: `exponential`, `linear` or `constant`."""
+    """Its growth: `exponential`, `linear` or `constant`."""
 
 
 class DeadLetter(Struct, frozen=True):
@@ -277,7 +277,7 @@ class Lifecycle(Struct, frozen=True):
     begins: frozenset[int] = frozenset()
     """Further states in which an entity begins where the record of its creator has one of them."""
     resting: frozenset[int] = frozenset()
-    """States in which it stays until somebody acts."""
+    """States in which it stays until a request moves it."""
     public_status: Mapping[int, int] = field(default_factory=dict)
     """The public value of each state."""
 

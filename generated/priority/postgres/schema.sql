@@ -1,5 +1,5 @@
 -- What priority keeps in PostgreSQL, for a fresh database.
--- Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+-- Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 --
 -- The guards hold for every session, also for one that a person types in. A session of the service says who
 -- acts in the transaction-local setting app.actor; without it only edges are checked, not actors.
@@ -502,16 +502,16 @@ BEGIN
             NEW.status = 'DRAINING' AND (actor IN ('', 'worker'))
             OR NEW.status = 'DEAD' AND (actor IN ('', 'detector'))
         WHEN 'DRAINING' THEN
-            NEW.status = 'DEAD' AND (actor IN ('', 'detector'))
-            OR NEW.status = 'ACTIVE' AND (actor IN ('', 'worker'))
+            NEW.status = 'ACTIVE' AND (actor IN ('', 'worker'))
+            OR NEW.status = 'DEAD' AND (actor IN ('', 'detector'))
         ELSE false
     END) THEN
         RETURN NEW;
     ELSIF (OLD.status, NEW.status) IN (
         ('ACTIVE', 'DRAINING'),
         ('ACTIVE', 'DEAD'),
-        ('DRAINING', 'DEAD'),
-        ('DRAINING', 'ACTIVE')
+        ('DRAINING', 'ACTIVE'),
+        ('DRAINING', 'DEAD')
     ) THEN
         RAISE EXCEPTION 'ACTOR_NOT_ALLOWED: % may not move this worker from % to %', actor, OLD.status, NEW.status
             USING ERRCODE = 'CH002';
@@ -721,7 +721,9 @@ END $$;
 
 
 -- What is due to lose.
-CREATE INDEX workers_due_lose ON workers (last_heartbeat) WHERE status IN ('ACTIVE', 'DRAINING');
+CREATE INDEX workers_due_lose ON workers (last_heartbeat) WHERE status = 'ACTIVE';
+-- What is due to lose_draining.
+CREATE INDEX workers_due_lose_draining ON workers (last_heartbeat) WHERE status = 'DRAINING';
 -- Listings, by state and newest first; also what is due by the same time.
 CREATE INDEX workers_listed ON workers (status, updated_at DESC, worker_id DESC);
 -- What has ended, by when.

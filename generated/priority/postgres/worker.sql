@@ -1,5 +1,5 @@
 -- Every statement that the engine sends about a worker of priority.
--- Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+-- Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 --
 -- The line above each statement has its name and what it takes, in order. Names in capitals are variables of
 -- the environment; `record_…` is a field of the record, and `given_…` is what an edge takes. Rows that are asked for by key are found by key: their state is compared by `IS TRUE`, which
@@ -140,7 +140,28 @@ SELECT
     workers.updated_at,
     workers.changes, clock_timestamp() AS _now
 FROM workers
-WHERE workers.status IN ('ACTIVE', 'DRAINING')
+WHERE workers.status IN ('ACTIVE')
+    AND workers.last_heartbeat < (SELECT clock_timestamp() - $1::double precision * interval '1 second')
+    AND workers.worker_id <> ALL($2::uuid[])
+ORDER BY workers.last_heartbeat, workers.worker_id
+LIMIT $3::integer
+FOR NO KEY UPDATE OF workers SKIP LOCKED;
+
+-- due_lose_draining(WORKER_DEAD_SECONDS double precision, skip uuid[], most integer)
+-- Which are due, longest overdue first.
+SELECT
+    workers.worker_id,
+    workers.status,
+    workers.capacity,
+    workers.capabilities,
+    workers.version,
+    workers.reported_load,
+    workers.registered_at,
+    workers.last_heartbeat,
+    workers.updated_at,
+    workers.changes, clock_timestamp() AS _now
+FROM workers
+WHERE workers.status IN ('DRAINING')
     AND workers.last_heartbeat < (SELECT clock_timestamp() - $1::double precision * interval '1 second')
     AND workers.worker_id <> ALL($2::uuid[])
 ORDER BY workers.last_heartbeat, workers.worker_id

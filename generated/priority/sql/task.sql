@@ -1,5 +1,5 @@
 -- Every statement that the engine sends about the history of a task of priority.
--- Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+-- Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 --
 -- The line above each statement has its name and what it takes, in order. Whatever is written comes as the text
 -- of an array for each column, with times as microseconds since the epoch.

@@ -1,5 +1,5 @@
 -- What priority keeps in a SQLite file, for a fresh one.
--- Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+-- Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 --
 -- The guards hold for everybody, also for what a person types in: an edge that the lifecycle does not have is
 -- refused, and so is a deletion that it does not let.
@@ -238,7 +238,7 @@ END;
 CREATE TRIGGER workers_2_move BEFORE UPDATE OF status ON workers
 WHEN OLD.status <> NEW.status AND NOT CASE OLD.status
     WHEN 'active' THEN NEW.status IN ('draining', 'dead')
-    WHEN 'draining' THEN NEW.status IN ('dead', 'active')
+    WHEN 'draining' THEN NEW.status IN ('active', 'dead')
     ELSE FALSE
 END
 BEGIN
@@ -277,7 +277,10 @@ BEGIN
 END;
 
 -- Those that are due to lose.
-CREATE INDEX workers_lose ON workers (last_heartbeat) WHERE status IN ('active', 'draining');
+CREATE INDEX workers_lose ON workers (last_heartbeat) WHERE status = 'active';
+
+-- Those that are due to lose_draining.
+CREATE INDEX workers_lose_draining ON workers (last_heartbeat) WHERE status = 'draining';
 
 -- The listing.
 CREATE INDEX workers_listed ON workers (updated_at, number);

@@ -1,5 +1,5 @@
 -- Every statement that the engine runs about a task of priority.
--- Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+-- Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 --
 -- A line with its name begins each. What an edge means is no part of them: the engine reads records, works out
 -- what becomes of them, and writes them, all in one transaction of the one process that owns the file.

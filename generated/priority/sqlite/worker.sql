@@ -1,5 +1,5 @@
 -- Every statement that the engine runs about a worker of priority.
--- Generated from spec/priority (sha256:0e52ce32bb557201). Do not edit; run `nox -s generate`.
+-- Generated from spec/priority (sha256:5fb02a1f146da16d). Do not edit; run `nox -s generate`.
 --
 -- A line with its name begins each. What an edge means is no part of them: the engine reads records, works out
 -- what becomes of them, and writes them, all in one transaction of the one process that owns the file.
@@ -23,7 +23,13 @@ DELETE FROM workers WHERE worker_id = :key;
 -- due_lose
 -- Which of them are due, the longest overdue first.
 SELECT worker_id, status, capacity, capabilities, version, reported_load, registered_at, last_heartbeat, updated_at, changes FROM workers INDEXED BY workers_lose
-WHERE status IN ('active', 'draining') AND last_heartbeat < :before
+WHERE status = 'active' AND last_heartbeat < :before
+ORDER BY last_heartbeat, worker_id LIMIT :most;
+
+-- due_lose_draining
+-- Which of them are due, the longest overdue first.
+SELECT worker_id, status, capacity, capabilities, version, reported_load, registered_at, last_heartbeat, updated_at, changes FROM workers INDEXED BY workers_lose_draining
+WHERE status = 'draining' AND last_heartbeat < :before
 ORDER BY last_heartbeat, worker_id LIMIT :most;
 
 -- find_newest

@@ -23,6 +23,6 @@ class KeptInMemory(Storage, frozen=True):
 
     @property
     def placed(self) -> Placed:
-        """What it says of the meaning of entities."""
+        """The parts that affect the semantics of entities."""
         unique = {**dict.fromkeys(self.unique), **self.unique_for}
         return Placed(unique, self.indexes, self.expires)

@@ -97,7 +97,7 @@ class KeptInBucket(Storage, frozen=True):
 
     @property
     def placed(self) -> Placed:
-        """What it says of the meaning of entities."""
+        """The parts that affect the semantics of entities."""
         return self.words
 
 

@@ -12,6 +12,7 @@ from generated.priority.lifecycle import (
     TASK_RELEASE,
     TASK_RETRY,
     WORKER_LOSE,
+    WORKER_LOSE_DRAINING,
 )
 from generated.priority.messages import (
     ACTIVE,
@@ -100,8 +101,8 @@ async def test_the_tasks_of_a_dead_worker_are_queued_again(make_kit: MakeKit) ->
     await kit.sound()
 
 
-async def test_those_who_drain_are_lost_with_those_who_do_not(make_kit: MakeKit) -> None:
-    """By one clock, longest silent first."""
+async def test_those_who_drain_and_those_who_do_not_are_each_lost_their_own_way(make_kit: MakeKit) -> None:
+    """However many of the others stand before them in the index."""
     kit = await make_kit()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clocks, "BATCH", 2)
@@ -113,9 +114,8 @@ async def test_those_who_drain_are_lost_with_those_who_do_not(make_kit: MakeKit)
             at = await kit.now() - (200 - place) * 1_000_000
             await kit.redis.hset(f"workers:{worker}", "last_heartbeat", at)
             await kit.redis.zadd("workers:heartbeats", {worker: at})
-        assert await kit.sweep(WORKER_LOSE) == 6
-        assert (await kit.workers.history(active))[-1].source == ACTIVE
-        assert (await kit.workers.history(draining[0]))[-1].source == DRAINING
+        assert await kit.sweep(WORKER_LOSE) == 1
+        assert await kit.sweep(WORKER_LOSE_DRAINING) == 5
     assert (await kit.workers.count()) == {ACTIVE: 0, DRAINING: 0, DEAD: 6}
 
 
