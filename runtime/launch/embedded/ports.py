@@ -38,7 +38,8 @@ class PortPool:
             found: list[int] = []
             tried = 0
             while len(found) < number:
-                if tried == len(self._ports):
+                if 2 * tried >= len(self._ports):
+                    # Most are in use, and a free one may be that of a server which does not listen yet.
                     self._ports.extendleft(reversed(self._claim_range()))
                 port = self._ports.popleft()
                 self._ports.append(port)

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -62,6 +63,15 @@ def test_the_port_of_a_server_that_was_killed_stays_its_own(ours: PortPool) -> N
     """All the others of the process are given away before one is given again."""
     (killed,) = ours.allocate(1)
     assert killed not in {ours.allocate(1)[0] for _ in range(50)}
+
+
+def test_the_last_free_ports_are_not_allocated_twice(ours: PortPool) -> None:
+    """Where the others of a range have listeners, servers that do not listen yet keep theirs."""
+    with ExitStack() as listening:
+        for port in ours.allocate(50):
+            listening.enter_context(socket.create_server((LOOPBACK, port)))
+        starting = ours.allocate(7)
+        assert not {*starting} & {ours.allocate(1)[0] for _ in range(20)}
 
 
 def test_a_port_with_a_listener_is_skipped(ours: PortPool) -> None:
