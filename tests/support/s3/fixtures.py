@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from runtime.launch.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.stores.s3.client.api_client import open_session
 from runtime.stores.s3.client.objects import BucketLocation, Objects
 from tests.support.s3.proxy import S3Proxy
 
@@ -200,9 +201,7 @@ def make_bucket(raw: Any, name: str) -> None:
 
 
 def raw_client(server: EmbeddedSeaweedfs) -> Any:
-    import botocore.session
-
-    return botocore.session.get_session().create_client(
+    return open_session().create_client(
         "s3",
         endpoint_url=server.url,
         region_name=REGION,

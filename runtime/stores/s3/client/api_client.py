@@ -6,7 +6,7 @@ import asyncio
 import base64
 import hashlib
 import threading
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from runtime.stores.s3.client.credentials import AccessKey, KeySource
@@ -15,6 +15,23 @@ from runtime.stores.s3.client.location import BucketLocation, address_of, author
 from runtime.stores.s3.client.permissions import permission
 from runtime.stores.s3.client.responses import explain_botocore, explain_client_error
 from runtime.stores.s3.client.retries import retry
+
+
+def open_session() -> Any:
+    """Open a session of botocore with the descriptions of S3 that the process has read once."""
+    import botocore.session
+
+    made = botocore.session.get_session()
+    made.register_component("data_loader", _load_descriptions())
+    return made
+
+
+@cache
+def _load_descriptions() -> Any:
+    """Return what reads the descriptions and keeps them: to read them anew takes each client 50 ms."""
+    import botocore.session
+
+    return botocore.session.get_session().get_component("data_loader")
 
 
 class ApiClient:
@@ -67,7 +84,6 @@ class ApiClient:
             raise Away("The store does not answer: its response is cut off.") from None
 
     def _new_client(self, key: AccessKey) -> Any:
-        import botocore.session
         from botocore.config import Config
 
         location, address = self._location, self._address
@@ -85,7 +101,7 @@ class ApiClient:
             proxies={} if address.is_local else None,
         )
         host = address.origin + address.root.removesuffix(f"/{location.bucket}")
-        made = botocore.session.get_session().create_client(
+        made = open_session().create_client(
             "s3",
             region_name=location.region,
             endpoint_url=host if address.root else host.replace(f"{location.bucket}.", "", 1),
