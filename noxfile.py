@@ -23,7 +23,7 @@ nox.needs_version = ">=2024.10.9"
 nox.options.sessions = ["test"]
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-PARALLEL = ("-n", str((os.cpu_count() or 1) + 6), "--dist", "loadfile", "--no-loadscope-reorder")
+PARALLEL = ("-n", str((os.cpu_count() or 1) + 4), "--dist", "loadfile", "--no-loadscope-reorder")
 """More workers than cores, as tests wait for three quarters of their time; tests/support/scheduling.py has
 the order and grouping."""
 DEMO = "taskqueue.microservices"
