@@ -106,7 +106,7 @@ POSTGRES: list[Mutation] = [
                 ('yield f"({gone} OR {state} = {quoted(due.holder_in)})"', 'yield f"({gone})"'),
             ],
             "updates.in": ("return [*change.in_]", "return [*change.in_][:1]"),
-            "transitions.from": ("return [change.from_]", "return [change.to]"),
+            "transitions.from": ("return [*change.sources]", "return [change.to]"),
             "delete.from": ("return [*deletion.from_] if deletion else []", "return []"),
             "lease.state": ("state = quoted(other.lease.state)", "state = quoted(other.initial)"),
         },

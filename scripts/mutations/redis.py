@@ -55,14 +55,18 @@ REDIS: list[Mutation] = [
                 "if edge.increment == backoff.count then",
             ),
             "backoff.base": (
-                "math.min(M.seconds_of(record, backoff.base) * power, most)",
-                "math.min(2 * M.seconds_of(record, backoff.base) * power, most)",
+                "math.min(M.seconds_of(record, backoff.base) * growth, most)",
+                "math.min(2 * M.seconds_of(record, backoff.base) * growth, most)",
             ),
             "backoff.max": (
-                "math.min(M.seconds_of(record, backoff.base) * power, most)",
-                "M.seconds_of(record, backoff.base) * power",
+                "math.min(M.seconds_of(record, backoff.base) * growth, most)",
+                "M.seconds_of(record, backoff.base) * growth",
             ),
             "backoff.times": ("(backoff.times and M.number(record, backoff.times) or 2)", "2"),
+            "backoff.kind": [
+                ("if backoff.kind == 'constant' or", "if"),
+                ("if backoff.kind == 'linear' then return failures + 1 end", ""),
+            ],
             "backoff.jitter": ("if jitter ~= 0 then", "if false then"),
             "dead_letter.less": (" - (ending.less and M.number(record, ending.less) or 0)", ""),
             "dead_letter.limit": [
@@ -70,28 +74,28 @@ REDIS: list[Mutation] = [
                 ("return failures >= limit", "return failures > limit"),
             ],
             "lease.state": (
-                "if not lease or record[L.status] ~= lease.state then return 'lost' end",
-                "if not lease then return 'lost' end",
+                "if record[L.status] ~= L.lease.state then return 'lost' end",
+                "",
             ),
             "lease.owner": [
-                ("made[lease.owner] = owner", "made[lease.owner] = 'x' .. owner"),
-                ("if owner ~= '' and M.value(record, lease.owner) ~= owner then return 'lost' end", ""),
+                ("made[L.lease.owner] = owner", "made[L.lease.owner] = 'x' .. owner"),
+                ("if owner ~= '' and M.value(record, L.lease.owner) ~= owner then return 'lost' end", ""),
             ],
             "lease.expires": [
-                ("ends ~= false and ends <= now", "ends ~= false and ends < now"),
+                ("ends ~= nil and ends <= now", "ends ~= nil and ends < now"),
                 ("if owner ~= '' and M.is_expired(record) then return 'lost' end", ""),
             ],
             "lease.renewed": (
-                "if lease.renewed then made[lease.renewed] = M.time_value(lease.renewed, moment) end",
+                "made[L.lease.renewed] = M.time_value(L.lease.renewed, moment)",
                 "",
             ),
             "lease.fence": [
                 (
-                    "M.text((M.value(record, lease.fence) or 0) + 1)",
-                    "M.text(M.value(record, lease.fence) or 1)",
+                    "M.text((M.value(record, L.lease.fence) or 0) + 1)",
+                    "M.text(M.value(record, L.lease.fence) or 1)",
                 ),
                 (
-                    "if fence ~= 0 and tonumber(M.value(record, lease.fence)) ~= fence then return "
+                    "if fence ~= 0 and tonumber(M.value(record, L.lease.fence)) ~= fence then return "
                     "'stale' end",
                     "",
                 ),
@@ -100,14 +104,14 @@ REDIS: list[Mutation] = [
                 "return moment + M.microseconds(seconds",
                 "return moment + 2 * M.microseconds(seconds",
             ),
-            "lease.keeps_owner": ("if not (lease.keeps_owner and", "if not (false and"),
+            "lease.keeps_owner": ("if not (L.lease.keeps_owner and", "if not (false and"),
             "lease.token": [
-                ("made[lease.token] = M.next_token()", "made[lease.token] = 'the same'"),
-                ("if lease.token then made[lease.token] = false end", ""),
+                ("made[L.lease.token] = M.next_token()", "made[L.lease.token] = 'the same'"),
+                ("made[L.lease.token] = false", ""),
             ],
             "overrides": (
-                "return own and own[path.variable] or L.values[path.variable]",
-                "return L.values[path.variable]",
+                "if own and own[path.variable] then return own[path.variable] end",
+                "",
             ),
         },
     ),
@@ -115,8 +119,8 @@ REDIS: list[Mutation] = [
         f"{_FOLDER}/lua/entities.lua",
         {
             "dead_letter.transition": [
-                ("step(is_over and last or change)", "step(change)"),
-                ("then step(last) end", "then end"),
+                ("is_over and M.taken_from(last, edge.source) or edge", "edge"),
+                ("M.step(entity, M.taken_from(last, edge.target), given, owner, taken)", ""),
             ],
             "dead_letter.count": ("change.increment ~= ending.count_name)", "true)"),
             "transitions.reason": ("edge.reason and given[edge.reason] or ''", "''"),
@@ -124,7 +128,7 @@ REDIS: list[Mutation] = [
                 "M.text((M.value(entity.record, L.revision) or 0) + 1)",
                 "M.text((M.value(entity.record, L.revision) or 0) + 2)",
             ),
-            "kept_in.unique": ("if until_ == '' or tonumber(until_) > now then return key end", ""),
+            "kept_in.unique": ("return (until_ == '' or tonumber(until_) > now) and key", "return false"),
             "kept_in.unique_for": (
                 "local length = seconds and M.microseconds(L.values[seconds])",
                 "local length = seconds and 2 * M.microseconds(L.values[seconds])",
@@ -147,15 +151,16 @@ REDIS: list[Mutation] = [
         f"{_FOLDER}/lua/creation.lua",
         {
             "key": (
-                "elseif keys[key] or redis.call('EXISTS', M.hash_of(key)) == 1 then",
+                "elseif is_there or keys[key] then",
                 "elseif false then",
             ),
             "initial": (
-                "record[L.status], record[L.sequence] = L.initial, '1'",
-                "record[L.status], record[L.sequence] = L.lease and L.lease.state or L.initial, '1'",
+                "M.set_own(entity, L.status, L.initial)",
+                "M.set_own(entity, L.status, L.has_lease and L.lease.state or L.initial)",
             ),
             "create.stamps": ("for _, name in ipairs(L.creation_stamps) do", "for _, name in ipairs({}) do"),
-            "create.ceiling": ("elseif most and depth >= most then", "elseif most and depth > most then"),
+            "create.to": ("if not (L.has_begins and", "if not (false and"),
+            "create.ceiling": ("and depth >= L.ceiling_most then", "and depth > L.ceiling_most then"),
         },
     ),
     *list_mutations(
@@ -167,12 +172,12 @@ REDIS: list[Mutation] = [
                 "if offers[need] then return false end",
             ),
             "lease.holder.entity": (
-                "if not state or not holder.states[state] then return 0, nil end",
-                "if not state then return wanted, '[]' end\n  if not holder.states[state] then "
+                "if not state or not L.holder.states[state] then return 0, nil end",
+                "if not state then return wanted, '[]' end\n  if not L.holder.states[state] then "
                 "return 0, nil end",
             ),
             "lease.holder.in": (
-                "if not state or not holder.states[state] then return 0, nil end",
+                "if not state or not L.holder.states[state] then return 0, nil end",
                 "if not state then return 0, nil end",
             ),
             "lease.holder.capacity": (
@@ -212,23 +217,22 @@ REDIS: list[Mutation] = [
                 "for _, number in ipairs(args.access or {}) do",
                 "for _, number in ipairs({}) do",
             ),
-            "delete.unless_holding": ("return L.held_by_it and redis.call(", "return false and redis.call("),
+            "delete.unless_holding": ("return L.is_holder and redis.call(", "return false and redis.call("),
         },
     ),
     *list_mutations(
         f"{_FOLDER}/lua/maintenance.lua",
         {
             "due.batch": (
-                "M.run_clock(L.clocks[each[1]](), each[2])",
-                "M.run_clock(L.clocks[each[1]](), 500)",
+                "M.run_clock(M.make_clock(each[1]), each[2])",
+                "M.run_clock(M.make_clock(each[1]), 500)",
             ),
             "delete.from": (
                 "if state ~= args.expected or not L.deletable[state] then",
                 "if state ~= args.expected then",
             ),
             "lease.renewed": (
-                "if lease.renewed then made[lease.renewed] = M.time_value(lease.renewed, "
-                "M.moment_after(record, now)) end",
+                "made[L.lease.renewed] = M.time_value(L.lease.renewed, M.moment_after(record, now))",
                 "",
             ),
         },
@@ -253,8 +257,9 @@ REDIS: list[Mutation] = [
         f"{_FOLDER}/lua_table.py",
         {
             "updates.in": (
-                "{change.source} if isinstance(change, Transition) else change.states",
-                "{change.source} if isinstance(change, Transition) else {*self._lifecycle.states}",
+                "self._set_of_states(sources(change))",
+                "self._set_of_states("
+                "self._lifecycle.states if isinstance(change, Update) else sources(change))",
             ),
         },
     ),

@@ -10,7 +10,10 @@ SEMANTICS: list[Mutation] = [
     *list_mutations(
         f"{_FOLDER}/edges.py",
         {
-            "transitions.from": ("if state != change.source:", "if False:"),
+            "transitions.from": [
+                ("if state != change.source and state not in change.others:", "if False:"),
+                ("if state != change.source and state not in change.others:", "if state != change.source:"),
+            ],
             "transitions.to": (
                 "rules.lifecycle.status: edge.target}",
                 "rules.lifecycle.status: edge.source}",
@@ -21,8 +24,8 @@ SEMANTICS: list[Mutation] = [
             ),
             "transitions.where": ("return not change.where or all(", "return True or all("),
             "transitions.by_name": (
-                "if (each.source, each.target) == ends)",
-                "if False and (each.source, each.target) == ends)",
+                "if source in each.sources and each.target == target)",
+                "if False and source in each.sources)",
             ),
             "transitions.stamps": ("for name in edge.stamps:", "for name in ():"),
             "transitions.sets": ("    if edge.sets:", "    if False:"),
@@ -47,15 +50,22 @@ SEMANTICS: list[Mutation] = [
                 "pass",
             ),
             "backoff.count": ("if edge.increment != backoff.count:", "if edge.increment == backoff.count:"),
-            "backoff.base": ("base, most = _seconds(", "base, most = 2 * _seconds("),
+            "backoff.base": ("    base = _seconds(", "    base = 2 * _seconds("),
             "backoff.max": (
-                "wait = min(base * factor ** min(float(failures), _LARGEST_POWER), most)",
-                "wait = base * factor ** min(float(failures), 9)",
+                "wait = min(base * _growth(rules, edge, backoff, record), most)",
+                "wait = base * min(_growth(rules, edge, backoff, record), 512.0)",
             ),
-            "backoff.times": ("rules.number(record, backoff.times) if backoff.times else 2.0", "2.0"),
+            "backoff.times": (
+                "rules.number(record, backoff.times) if backoff.times is not None else 2.0",
+                "2.0",
+            ),
+            "backoff.kind": [
+                ('if backoff.kind == "constant" or', "if"),
+                ('if backoff.kind == "linear":', "if False:"),
+            ],
             "backoff.jitter": ("if backoff.jitter and (", "if False and ("),
             "dead_letter.transition": [
-                ("            edge = end\n", "            pass\n"),
+                ("            edge = rules.taken_from(end, edge.source)\n", "            pass\n"),
                 (
                     "    if is_final or is_exhausted(rules, ending, first.record, is_counted=True):",
                     "    if False:",
@@ -162,9 +172,10 @@ SEMANTICS: list[Mutation] = [
         f"{_FOLDER}/creation.py",
         {
             "initial": (
-                "made[lifecycle.status] = lifecycle.initial",
-                "made[lifecycle.status] = 3 - min(lifecycle.initial, 2)",
+                "in rules.lifecycle.begins else rules.lifecycle.initial",
+                "in rules.lifecycle.begins else 3 - min(rules.lifecycle.initial, 2)",
             ),
+            "create.to": ("return state if state in rules.lifecycle.begins else", "return"),
             "create.stamps": ("for name in lifecycle.creation_stamps:", "for name in ():"),
             "create.copy": ("    if lifecycle.copy:", "    if False:"),
             "create.defaults": ("    if lifecycle.defaults:", "    if False:"),

@@ -105,8 +105,11 @@ S3: list[Mutation] = [
     *list_mutations(
         "runtime/stores/s3/unique_values.py",
         {
-            "kept_in.unique_for": ("if claim.until is not None and claim.until <= now:", "if False:"),
-            "kept_in.unique": ("if claim is not None and claim.key == key:", "if False:"),
+            "kept_in.unique_for": (
+                "if reservation.until is not None and reservation.until <= now:",
+                "if False:",
+            ),
+            "kept_in.unique": ("if reservation is not None and reservation.key == key:", "if False:"),
         },
     ),
     *list_mutations(
@@ -123,7 +126,7 @@ S3: list[Mutation] = [
     *list_mutations(
         "runtime/stores/s3/leasing.py",
         {
-            "lease.holder.capacity": ("await self._held_by(owner), count)", "0, count)"),
+            "lease.holder.capacity": ("await self._count_leases(owner), count)", "0, count)"),
             "due.on_access": (
                 "        await self._run_on_access(self._now(), call)\n        lease, rules",
                 "        lease, rules",

@@ -129,9 +129,7 @@ end
 
 -- Whether a change of a record is one of its lease, so that a proof that is given is compared.
 function M.is_of_lease(change, record)
-  local lease = L.lease
-  if not lease or not change.sources[lease.state] then return false end
-  return change.is_update or record[L.status] == lease.state
+  return change.sources[L.lease.state] and (change.is_update or record[L.status] == L.lease.state)
 end
 
 function M.is_expired(record)
