@@ -80,7 +80,7 @@ HISTORY: Mapping[str, Remove] = {
     "sqlite": _of_table,
 }
 TRIGGERS: Mapping[str, Remove] = {"postgres": _triggers_of_postgres, "sqlite": _triggers_of_sqlite}
-"""Engines in which guards stand behind the step, too, for whoever writes past it."""
+"""Engines in which guards stand behind the step, too, for statements that bypass it."""
 
 
 async def skip_disk(engine: str, store: Any) -> None:

@@ -69,7 +69,7 @@ def _is_enum(spec: Spec, row: MessageField) -> bool:
 
 
 def _check_by(place: Place, subject: str, entity: Entity, field: str, *, is_enum: bool) -> Iterator[Finding]:
-    """Check that the values by which an index has sets are known to whoever looks into it."""
+    """Check that the values by which an index has sets are known to the caller."""
     owner = entity.lease.owner if entity.lease else None
     if not is_enum and field != owner:
         message = f"{subject} '{field}', which is neither an enum nor the owner of the lease."
